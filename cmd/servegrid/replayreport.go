@@ -1,0 +1,233 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/simcore/engine"
+	"github.com/servegrid/servegrid/simcore/metrics"
+	"github.com/servegrid/servegrid/simcore/workload"
+)
+
+// writeReportJSON writes the report with the reference's keys, sorted, and returns where. An empty path makes a
+// new file in the working folder, a folder one in it.
+func writeReportJSON(path string, now time.Time, report *simcore.Report, wall time.Duration) (string, error) {
+	name := now.Format("servegrid_replay_report_20060102_150405.json")
+	if path == "" {
+		path = name
+	} else if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Join(path, name)
+	}
+	values := map[string]any{
+		"simulator_version": report.SimulatorVersion,
+		"workload_digest":   report.WorkloadDigest,
+		"wall_time_ms":      float64(wall.Nanoseconds()) / 1e6,
+	}
+	for _, f := range metrics.Fields() {
+		v, ok := f.Value(report)
+		switch {
+		case ok && f.Integer:
+			values[f.Name] = int64(v)
+		case ok:
+			values[f.Name] = v
+		}
+	}
+	seconds := max(wall.Seconds(), 1e-9)
+	processed := report.TotalInputTokens + report.TotalOutputTokens
+	values["processed_tokens"] = processed
+	values["processed_tokens_per_s"] = float64(processed) / seconds
+	values["processed_output_tokens_per_s"] = float64(report.TotalOutputTokens) / seconds
+	data, err := json.MarshalIndent(values, "", "  ")
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return "", fmt.Errorf("--report-json: %w", err)
+	}
+	if err := os.WriteFile(path, append(data, '\n'), 0o666); err != nil {
+		return "", fmt.Errorf("--report-json: %w", err)
+	}
+	return path, nil
+}
+
+// printReport prints the table that AIPerf and the reference print.
+func printReport(w io.Writer, report *simcore.Report, wall time.Duration, path string) error {
+	t := table.NewWriter()
+	t.SetTitle("servegrid | LLM Metrics")
+	t.SetStyle(table.StyleRounded)
+	t.Style().Format.Header = text.FormatDefault
+	t.AppendHeader(table.Row{"Metric", "avg", "min", "max", "p99", "p90", "p75", "std"})
+	for _, row := range []struct {
+		name string
+		s    metrics.Summary
+	}{
+		{"Time to First Token (ms)", report.TTFT},
+		{"Time to Second Token (ms)", report.TTST},
+		{"Request Latency (ms)", report.E2ELatency},
+		{"Inter Token Latency (ms)", report.ITL},
+		{"Output Token Throughput Per User (tokens/sec/user)", report.OutputTokenThroughputPerUser},
+	} {
+		s := row.s
+		cells := table.Row{row.name}
+		for _, v := range []float64{s.Mean, s.Min, s.Max, s.P99, s.P90, s.P75, s.Std} {
+			cells = append(cells, grouped(v))
+		}
+		t.AppendRow(cells)
+	}
+	for _, row := range []struct {
+		name string
+		v    float64
+	}{
+		{"Output Token Throughput (tokens/sec)", report.OutputThroughputTokS},
+		{"Request Throughput (requests/sec)", report.RequestThroughputRPS},
+		{"Request Count (requests)", float64(report.CompletedRequests)},
+	} {
+		t.AppendRow(table.Row{row.name, grouped(row.v), "N/A", "N/A", "N/A", "N/A", "N/A", "N/A"})
+	}
+	configs := []table.ColumnConfig{}
+	for column := 2; column <= 8; column++ {
+		configs = append(configs, table.ColumnConfig{Number: column, Align: text.AlignRight})
+	}
+	t.SetColumnConfigs(configs)
+	var b strings.Builder
+	fmt.Fprintln(&b, t.Render())
+	for _, n := range []struct {
+		name  string
+		count int64
+	}{{"Rejected", report.RejectedRequests}, {"Truncated", report.TruncatedRequests}, {"Unfinished", report.UnfinishedRequests}} {
+		if n.count > 0 {
+			fmt.Fprintf(&b, "%s Requests: %d\n", n.name, n.count)
+		}
+	}
+	if g := report.Goodput; g != nil {
+		fmt.Fprintf(&b, "Goodput: %d requests, %.2f requests/sec, %.2f tokens/sec\n", g.CompletedRequests, g.RequestThroughputRPS, g.OutputThroughputTokS)
+	}
+	fmt.Fprintf(&b, "Wall Time (ms): %.2f\n", float64(wall.Nanoseconds())/1e6)
+	fmt.Fprintf(&b, "Prefix Cache Reused Ratio: %.2f\n", report.PrefixCacheReusedRatio)
+	fmt.Fprintf(&b, "First Admission Prefix Cache Reused Ratio: %.2f\n", report.FirstAdmissionReusedRatio)
+	fmt.Fprintf(&b, "Saved full report to: %s\n", path)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// grouped formats with two decimals and commas between thousands.
+func grouped(v float64) string {
+	s := fmt.Sprintf("%.2f", v)
+	for i := len(s) - 6; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// requestLine is one line of --report-jsonl, with the reference's keys.
+type requestLine struct {
+	SessionID       *string  `json:"session_id"`
+	TurnIndex       *int     `json:"turn_index"`
+	Request         int      `json:"request"`
+	RequestID       string   `json:"request_id,omitempty"`
+	ArrivalTimeMs   float64  `json:"arrival_time_ms"`
+	FirstAdmitMs    *float64 `json:"first_admit_ms"`
+	FirstTokenMs    *float64 `json:"first_token_ms"`
+	LastTokenMs     *float64 `json:"last_token_ms"`
+	TTFTMs          *float64 `json:"ttft_ms"`
+	TTSTMs          *float64 `json:"ttst_ms"`
+	E2ELatencyMs    *float64 `json:"e2e_latency_ms"`
+	ITLMs           *float64 `json:"itl_ms"`
+	InputLength     int32    `json:"input_length"`
+	OutputLength    int32    `json:"output_length"`
+	ReusedTokens    int32    `json:"reused_input_tokens"`
+	DecodeWorkerIdx int32    `json:"decode_worker_idx"`
+	TerminalStatus  string   `json:"terminal_status"`
+}
+
+// recordFile writes the records of a run as JSON Lines; the zero value writes nothing.
+type recordFile struct {
+	file *os.File
+	out  *bufio.Writer
+	err  error
+}
+
+func openRecords(path string, w *workload.Workload, opt *simcore.Options) (*recordFile, error) {
+	r := &recordFile{}
+	if path == "" {
+		return r, nil
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, fmt.Errorf("--report-jsonl: %w", err)
+	}
+	r.file, r.out = file, bufio.NewWriter(file)
+	encoder := json.NewEncoder(r.out)
+	opt.Records = func(record simcore.RequestRecord) {
+		if r.err == nil {
+			r.err = encoder.Encode(newRequestLine(record, w))
+		}
+	}
+	return r, nil
+}
+
+func (r *recordFile) close() error {
+	if r.file == nil {
+		return nil
+	}
+	if err := r.out.Flush(); r.err == nil {
+		r.err = err
+	}
+	if err := r.file.Close(); r.err == nil {
+		r.err = err
+	}
+	return r.err
+}
+
+func newRequestLine(record simcore.RequestRecord, w *workload.Workload) requestLine {
+	life := record.Life
+	line := requestLine{
+		Request: record.Request, RequestID: w.ID(record.Request),
+		ArrivalTimeMs: life.ArrivalMs, FirstAdmitMs: happened(life.AdmittedMs),
+		FirstTokenMs: happened(life.FirstTokenMs), LastTokenMs: happened(life.LastTokenMs),
+		InputLength: life.Input, OutputLength: life.Output, ReusedTokens: life.Reused, DecodeWorkerIdx: life.Worker,
+		TerminalStatus: terminalStatus(life.State),
+	}
+	if !w.SingleTurn() {
+		name := w.SessionName(record.Session)
+		line.SessionID, line.TurnIndex = &name, &record.Turn
+	}
+	if life.Tokens > 0 {
+		ttft, e2e := max(0, life.FirstTokenMs-life.ArrivalMs), max(0, life.LastTokenMs-life.ArrivalMs)
+		line.TTFTMs, line.E2ELatencyMs = &ttft, &e2e
+	}
+	if life.Tokens > 1 {
+		ttst := life.SecondTokenMs - life.FirstTokenMs
+		itl := (life.LastTokenMs - life.FirstTokenMs) / float64(life.Tokens-1)
+		line.TTSTMs, line.ITLMs = &ttst, &itl
+	}
+	return line
+}
+
+// happened returns a pointer to a time, or nil when it never came.
+func happened(ms float64) *float64 {
+	if ms == engine.Never {
+		return nil
+	}
+	return &ms
+}
+
+func terminalStatus(s engine.State) string {
+	switch s {
+	case engine.Completed:
+		return "completed"
+	case engine.Rejected:
+		return "rejected"
+	}
+	return "unfinished"
+}

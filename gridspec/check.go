@@ -1,0 +1,139 @@
+package gridspec
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/servegrid/servegrid/simcore/problem"
+)
+
+// SkipInvalid is the SkipReason of points whose configuration is impossible.
+const SkipInvalid = "invalid_config"
+
+// maxListed bounds the problems with points that one error lists.
+const maxListed = 20
+
+// checks gathers what is impossible about points. A problem that many points share is reported once.
+type checks struct {
+	spec  *Spec
+	found []*finding
+	byKey map[string]*finding
+}
+
+// finding is one problem, the first point that has it and how many do.
+type finding struct {
+	problem problem.Problem
+	where   string
+	at      string
+	points  int
+	// fatal problems are errors even where the spec skips impossible points.
+	fatal bool
+}
+
+func newChecks(s *Spec) checks { return checks{spec: s, byKey: map[string]*finding{}} }
+
+// point validates a candidate and returns what is impossible about it, in one line.
+func (ch *checks) point(p *candidate, contradiction bool) string {
+	problems := p.config.Validate()
+	if contradiction {
+		problems.Add("load.mode", p.config.Load.Mode, "both load.concurrency and load.rate are given; set load.mode to concurrency or rate")
+	}
+	problems = append(problems, workloadProblems(p)...)
+	lines := make([]string, len(problems))
+	for i, pr := range problems {
+		lines[i] = pr.Error()
+		ch.add(pr, ch.where(pr.Path), p, false)
+	}
+	return strings.Join(lines, "; ")
+}
+
+func workloadProblems(p *candidate) problem.List {
+	problems := p.workload.Validate().Under(workloadPath)
+	for i := range problems {
+		if problems[i].Path == workloadPath+".(workload)" {
+			problems[i].Path = workloadPath
+		}
+	}
+	return problems
+}
+
+// where is the place of an axis that sets the path, or else of the base setting.
+func (ch *checks) where(path string) string {
+	for _, a := range ch.spec.axes {
+		if a.path == path && a.home != "" {
+			return ch.spec.layers.parser.origins.where(join(a.home, path))
+		}
+	}
+	return ch.spec.layers.parser.origins.where(path)
+}
+
+// expression reports an expression that failed at a point.
+func (ch *checks) expression(x *expression, err error, p *candidate) {
+	pr := problem.Problem{Path: x.path, Value: show(x.source), Allowed: err.Error()}
+	ch.add(pr, ch.where(x.path), p, true)
+}
+
+// mixedKinds reports a derived column whose values are not of one type.
+func (ch *checks) mixedKinds(name string) {
+	path := join("derive", name)
+	pr := problem.Problem{Path: path, Allowed: "it is of different types at different points; a column has one type"}
+	ch.found = append(ch.found, &finding{problem: pr, where: ch.where(path), fatal: true})
+}
+
+func (ch *checks) add(pr problem.Problem, where string, p *candidate, fatal bool) {
+	key := pr.Error()
+	f := ch.byKey[key]
+	if f == nil {
+		f = &finding{problem: pr, where: where, at: ch.describe(p), fatal: fatal}
+		ch.byKey[key] = f
+		ch.found = append(ch.found, f)
+	}
+	f.points++
+}
+
+// describe names a point by the values of its axes.
+func (ch *checks) describe(p *candidate) string {
+	parts := make([]string, len(ch.spec.axes))
+	for i, a := range ch.spec.axes {
+		parts[i] = a.column + "=" + p.shown[i].String()
+	}
+	return strings.Join(parts, ", ")
+}
+
+// err returns what makes the spec impossible: a problem that every one of the points has comes from the base and
+// stands alone; others name their points, and are none where the spec skips them.
+func (ch *checks) err(points int) error {
+	var out Problems
+	combinations, more := 0, 0
+	for _, f := range ch.found {
+		p := Problem{Where: f.where, Problem: f.problem}
+		switch everywhere := f.points >= points; {
+		case everywhere || f.at == "":
+		case !f.fatal && ch.spec.Execution.OnInvalid == InvalidIsSkipped:
+			continue
+		case combinations == maxListed:
+			more++
+			continue
+		default:
+			combinations++
+			p.Allowed += " (at " + f.at + others(f.points-1) + ")"
+		}
+		out = append(out, p)
+	}
+	if more > 0 {
+		rest := Problem{}
+		rest.Allowed = fmt.Sprintf("and %d more", more)
+		out = append(out, rest)
+	}
+	return out.err()
+}
+
+func others(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return " and 1 more point"
+	}
+	return fmt.Sprintf(" and %d more points", n)
+}

@@ -1,0 +1,370 @@
+package gridspec
+
+import (
+	"fmt"
+	"math/bits"
+	"path/filepath"
+	"reflect"
+
+	"github.com/servegrid/servegrid/simcore/workload"
+)
+
+// DefaultMaxPoints is the number of points above which a spec is refused unless the caller allows more.
+const DefaultMaxPoints = 1_000_000
+
+// ExpandOptions limits an expansion.
+type ExpandOptions struct {
+	// MaxPoints is the largest number of points; 0 means [DefaultMaxPoints].
+	MaxPoints int
+}
+
+// Count returns the number of points before exclude drops any and before equal samples fall together. A count
+// that 64 bits cannot hold is the largest that they can.
+func (s *Spec) Count() uint64 {
+	total := product(s.factors)
+	for _, f := range s.include {
+		total = saturatingAdd(total, product(s.includeFactors(f)))
+	}
+	return saturatingMul(total, uint64(s.Execution.Replicates))
+}
+
+func product(factors []factor) uint64 {
+	n := uint64(1)
+	for _, f := range factors {
+		n = saturatingMul(n, uint64(len(f.rows)))
+	}
+	return n
+}
+
+func saturatingMul(a, b uint64) uint64 {
+	high, low := bits.Mul64(a, b)
+	if high != 0 {
+		return ^uint64(0)
+	}
+	return low
+}
+
+func saturatingAdd(a, b uint64) uint64 {
+	sum, carry := bits.Add64(a, b, 0)
+	if carry != 0 {
+		return ^uint64(0)
+	}
+	return sum
+}
+
+// includeFactors multiplies an included point by the list of workloads, unless it names its own.
+func (s *Spec) includeFactors(included factor) []factor {
+	out := []factor{included}
+	if len(s.factors) > 0 && included.rows[0].workload == nil {
+		if first := s.factors[0]; first.axes[0].path == workloadPath && first.axes[0].home == "" {
+			out = []factor{first, included}
+		}
+	}
+	return out
+}
+
+// Expand returns the points of a spec in their fixed order: workloads, cases, zip, grid, random, lhs, sobol, the
+// last axis fastest, then included points; replicates of a point follow each other. Points that are equal to an
+// earlier one are left out. The error is a [Problems] that names every impossible combination, unless the spec
+// says `on_invalid: skip`.
+func (s *Spec) Expand(opt ExpandOptions) ([]Point, error) {
+	limit := uint64(DefaultMaxPoints)
+	if opt.MaxPoints > 0 {
+		limit = uint64(opt.MaxPoints)
+	}
+	if n := s.Count(); n > limit {
+		return nil, tooManyPoints(n, limit)
+	}
+	e := newExpander(s)
+	e.product(s.factors, false)
+	for _, included := range s.include {
+		e.product(s.includeFactors(included), true)
+	}
+	return e.finish()
+}
+
+func tooManyPoints(n, limit uint64) error {
+	count := fmt.Sprint(n)
+	if n == ^uint64(0) {
+		count = "more than " + count
+	}
+	p := Problem{}
+	p.Allowed = fmt.Sprintf("the spec makes %s points before exclude, and at most %d are allowed; "+
+		"raise --max-points, or draw samples with random, lhs or sobol", count, limit)
+	return Problems{p}
+}
+
+// candidate is a point while it is made.
+type candidate struct {
+	settings
+	// shown holds the value of every axis.
+	shown   []Value
+	derived map[string]any
+	// problems is what is impossible about it.
+	problems []string
+}
+
+// setting returns a setting's value as expressions see it; nil when the workload has no such section.
+func (p *candidate) setting(k *key) any {
+	v, ok := p.field(k)
+	if !ok {
+		return nil
+	}
+	if kindOf(k.typ) == KindString && v.Kind() != reflect.String {
+		return v.Interface()
+	}
+	return plain(valueOf(v))
+}
+
+func (p *candidate) field(k *key) (reflect.Value, bool) {
+	if !k.workload {
+		return reflect.ValueOf(&p.config).Elem().FieldByIndex(k.index), true
+	}
+	v, err := reflect.ValueOf(p.workload).Elem().FieldByIndexErr(k.index)
+	return v, err == nil
+}
+
+// expander makes the points of one expansion.
+type expander struct {
+	spec      *Spec
+	evaluator evaluator
+	axisIndex map[*axis]int
+	seen      map[pointKey]bool
+	points    []Point
+	checks    checks
+}
+
+func newExpander(s *Spec) *expander {
+	e := &expander{
+		spec:      s,
+		evaluator: evaluator{expressions: &s.rules, env: map[string]any{}},
+		axisIndex: map[*axis]int{},
+		seen:      map[pointKey]bool{},
+		checks:    newChecks(s),
+	}
+	for i, a := range s.axes {
+		e.axisIndex[a] = i
+	}
+	return e
+}
+
+// product visits every combination of the rows of factors, the last factor fastest.
+func (e *expander) product(factors []factor, included bool) {
+	for _, f := range factors {
+		if len(f.rows) == 0 {
+			return
+		}
+	}
+	at := make([]int, len(factors))
+	for {
+		e.add(factors, at, included)
+		i := len(at) - 1
+		for ; i >= 0; i-- {
+			if at[i]++; at[i] < len(factors[i].rows) {
+				break
+			}
+			at[i] = 0
+		}
+		if i < 0 {
+			return
+		}
+	}
+}
+
+// add makes the point of one combination, unless it is excluded or there already.
+func (e *expander) add(factors []factor, at []int, included bool) {
+	p := e.candidate(factors, at)
+	if !included && e.excluded(p, false) {
+		return
+	}
+	derived := e.derive(p)
+	if !included && e.excluded(p, true) {
+		return
+	}
+	contradiction := !p.implyMode()
+	key := keyOf(p)
+	if e.seen[key] {
+		return
+	}
+	e.seen[key] = true
+	skip := e.checks.point(p, contradiction)
+	e.emit(p, derived, skip)
+}
+
+func (e *expander) candidate(factors []factor, at []int) *candidate {
+	p := &candidate{settings: e.spec.base, shown: make([]Value, len(e.spec.axes))}
+	for i, f := range factors {
+		if w := f.rows[at[i]].workload; w != nil {
+			p.workload = w
+		}
+	}
+	p.workload = cloneWorkload(p.workload)
+	for i, f := range factors {
+		f.rows[at[i]].apply(&p.settings)
+	}
+	e.show(p, factors, at)
+	return p
+}
+
+// show fills in the axis values: those of the rows, and elsewhere what the point has at the axis's path.
+func (e *expander) show(p *candidate, factors []factor, at []int) {
+	for i, a := range e.spec.axes {
+		switch {
+		case a.path == workloadPath:
+			p.shown[i] = Value{Kind: KindString, Str: workloadLabel(*p.workload)}
+		case a.key != nil:
+			p.shown[i] = Value{Kind: a.kind}
+			if v, ok := p.field(a.key); ok {
+				p.shown[i] = valueOf(v)
+			}
+		}
+	}
+	for i, f := range factors {
+		for j, a := range f.axes {
+			p.shown[e.axisIndex[a]] = f.rows[at[i]].shown[j]
+		}
+	}
+}
+
+func (e *expander) excluded(p *candidate, usesDerived bool) bool {
+	for _, x := range e.spec.rules.exclude {
+		if x.usesDerived != usesDerived {
+			continue
+		}
+		out, err := e.evaluator.run(x, p)
+		if err != nil {
+			e.checks.expression(x, err, p)
+			return true
+		}
+		if out == true {
+			return true
+		}
+	}
+	return false
+}
+
+// derive evaluates the derived values of a point, in the order of their columns.
+func (e *expander) derive(p *candidate) []Value {
+	rules := &e.spec.rules
+	if len(rules.derive) == 0 {
+		return nil
+	}
+	p.derived = make(map[string]any, len(rules.derive))
+	values := make(map[string]Value, len(rules.derive))
+	for _, x := range rules.derive {
+		out, err := e.evaluator.run(x, p)
+		if err == nil {
+			values[x.name], err = derivedValue(out)
+		}
+		if err != nil {
+			e.checks.expression(x, err, p)
+			break
+		}
+		p.derived[x.name] = out
+	}
+	out := make([]Value, len(rules.names))
+	for i, name := range rules.names {
+		out[i] = values[name]
+	}
+	return out
+}
+
+// emit appends the replicates of a point.
+func (e *expander) emit(p *candidate, derived []Value, skip string) {
+	s := e.spec
+	for r := range s.Execution.Replicates {
+		point := Point{Index: len(e.points), Config: p.config, Replicate: r, SkipMessage: skip}
+		if skip != "" {
+			point.SkipReason = SkipInvalid
+		}
+		w := cloneWorkload(p.workload)
+		if s.Execution.Seeds == SeedsDerived {
+			deriveSeeds(w, r)
+		}
+		resolveTrace(w, s.Dir)
+		point.Workload = *w
+		point.Axes = s.axisValues(p.shown, r, derived)
+		e.points = append(e.points, point)
+	}
+}
+
+func (s *Spec) axisValues(shown []Value, replicate int, derived []Value) []AxisValue {
+	out := make([]AxisValue, 0, len(shown)+1+len(derived))
+	for i, a := range s.axes {
+		out = append(out, AxisValue{Column: a.column, Path: a.path, Value: shown[i]})
+	}
+	if s.Execution.Replicates > 1 {
+		out = append(out, AxisValue{Column: replicateColumn, Path: replicateColumn, Value: Value{Kind: KindInt, Int: int64(replicate)}})
+	}
+	for i, v := range derived {
+		name := s.rules.names[i]
+		out = append(out, AxisValue{Column: name, Path: name, Value: v})
+	}
+	return out
+}
+
+// finish returns the points, or everything that is impossible about them.
+func (e *expander) finish() ([]Point, error) {
+	e.unifyDerived()
+	if err := e.checks.err(len(e.seen)); err != nil {
+		return nil, err
+	}
+	return e.points, nil
+}
+
+// unifyDerived gives every derived column one kind: whole numbers become floats when some values have fractions.
+func (e *expander) unifyDerived() {
+	if len(e.points) == 0 {
+		return
+	}
+	for i := range e.spec.rules.names {
+		column := len(e.points[0].Axes) - len(e.spec.rules.names) + i
+		kinds := map[Kind]bool{}
+		for _, p := range e.points {
+			kinds[p.Axes[column].Value.Kind] = true
+		}
+		switch {
+		case len(kinds) == 1:
+		case len(kinds) == 2 && kinds[KindInt] && kinds[KindFloat]:
+			for _, p := range e.points {
+				if v := &p.Axes[column].Value; v.Kind == KindInt {
+					*v = Value{Kind: KindFloat, Float: float64(v.Int)}
+				}
+			}
+		default:
+			e.checks.mixedKinds(e.spec.rules.names[i])
+		}
+	}
+}
+
+// cloneWorkload copies a workload with the sections below it.
+func cloneWorkload(w *workload.Spec) *workload.Spec {
+	if w == nil {
+		return &workload.Spec{}
+	}
+	out := *w
+	if w.Trace != nil {
+		trace := *w.Trace
+		out.Trace = &trace
+	}
+	if w.Preset != nil {
+		preset := *w.Preset
+		out.Preset = &preset
+	}
+	if w.Synthetic != nil {
+		synthetic := *w.Synthetic
+		out.Synthetic = &synthetic
+	}
+	return &out
+}
+
+// resolveTrace names a trace by its file and makes its path start at the spec's folder.
+func resolveTrace(w *workload.Spec, dir string) {
+	if w.Trace == nil || w.Trace.Path == "" || w.Trace.Path == "-" {
+		return
+	}
+	w.Name = workloadLabel(*w)
+	if !filepath.IsAbs(w.Trace.Path) {
+		w.Trace.Path = filepath.Join(dir, w.Trace.Path)
+	}
+}

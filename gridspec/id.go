@@ -1,0 +1,109 @@
+package gridspec
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/simcore/workload"
+)
+
+// ContentID names the outcome of a point: 32 hex digits of a hash over the simulator's semantic version, the
+// settings that are not at their default, the digest of the workload and the replicate. Names of axes, derived
+// values and the order of keys do not count. Settings at their default are left out, so that a later version
+// which adds a setting keeps the IDs of all points that do not use it.
+func (p Point) ContentID(workloadDigest string) string {
+	b := append(make([]byte, 0, 512), `{"config":`...)
+	defaults := simcore.DefaultConfig()
+	b = appendSettings(b, reflect.ValueOf(&p.Config).Elem(), reflect.ValueOf(&defaults).Elem(), false)
+	b = strconv.AppendInt(append(b, `,"replicate":`...), int64(p.Replicate), 10)
+	b = append(appendString(append(b, `,"version":`...), simcore.SemanticVersion), `,"workload":`...)
+	b = append(appendString(b, workloadDigest), '}')
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16])
+}
+
+// pointKey tells points of one expansion apart.
+type pointKey [16]byte
+
+func keyOf(p *candidate) pointKey {
+	defaults := simcore.DefaultConfig()
+	b := appendSettings(make([]byte, 0, 512), reflect.ValueOf(&p.config).Elem(), reflect.ValueOf(&defaults).Elem(), false)
+	b = appendSettings(b, reflect.ValueOf(p.workload).Elem(), reflect.ValueOf(workload.Spec{}), true)
+	sum := sha256.Sum256(b)
+	return pointKey(sum[:16])
+}
+
+// sortedKeys is the order of settings in canonical JSON.
+var sortedKeys = slices.SortedFunc(slices.Values(configKeys.leaves), func(a, b *key) int {
+	return strings.Compare(a.path, b.path)
+})
+
+// appendSettings appends a JSON object of the settings, by key path, that differ from their default.
+func appendSettings(b []byte, v, defaults reflect.Value, inWorkload bool) []byte {
+	b = append(b, '{')
+	start := len(b)
+	for _, k := range sortedKeys {
+		if k.workload != inWorkload {
+			continue
+		}
+		field, err := v.FieldByIndexErr(k.index)
+		if err != nil {
+			continue
+		}
+		if standard, err := defaults.FieldByIndexErr(k.index); err == nil && reflect.DeepEqual(field.Interface(), standard.Interface()) {
+			continue
+		}
+		if len(b) > start {
+			b = append(b, ',')
+		}
+		b = append(appendString(b, k.path), ':')
+		b = appendField(b, field)
+	}
+	return append(b, '}')
+}
+
+func appendField(b []byte, v reflect.Value) []byte {
+	switch v.Kind() {
+	case reflect.Bool:
+		return strconv.AppendBool(b, v.Bool())
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return strconv.AppendInt(b, v.Int(), 10)
+	case reflect.Uint, reflect.Uint32, reflect.Uint64:
+		return strconv.AppendUint(b, v.Uint(), 10)
+	case reflect.Float64:
+		return appendFloat(b, v.Float())
+	case reflect.String:
+		return appendString(b, v.String())
+	}
+	text, err := json.Marshal(v.Interface())
+	if err != nil {
+		return appendString(b, err.Error())
+	}
+	return append(b, text...)
+}
+
+// appendFloat appends the shortest text that reads back as the same float; negative zero is zero.
+func appendFloat(b []byte, f float64) []byte {
+	if f == 0 {
+		f = 0
+	}
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return appendString(b, strconv.FormatFloat(f, 'g', -1, 64))
+	}
+	return strconv.AppendFloat(b, f, 'g', -1, 64)
+}
+
+func appendString(b []byte, s string) []byte {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return strconv.AppendQuote(b, s)
+	}
+	return append(b, text...)
+}

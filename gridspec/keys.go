@@ -1,0 +1,138 @@
+package gridspec
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/simcore/workload"
+)
+
+// key is one setting of a configuration or of a workload: a leaf of their structs.
+type key struct {
+	// path is the key path, such as "engine.block_size" or "workload.preset.rate".
+	path string
+	// typ is the field's type, index its place in simcore.Config or workload.Spec.
+	typ   reflect.Type
+	index []int
+	// workload says that the field belongs to workload.Spec.
+	workload bool
+}
+
+// keySet is the catalogue of all key paths that a point consists of.
+type keySet struct {
+	// leaves holds the settings in the order of their structs, workload last.
+	leaves []*key
+	byPath map[string]*key
+	// sections holds the paths of the structs around them, such as "engine".
+	sections map[string]reflect.Type
+}
+
+// workloadPath is the key path of the workload, which is an axis by itself.
+const workloadPath = "workload"
+
+// configKeys is derived from the types once and never changes.
+var configKeys = newKeySet()
+
+// aliases maps other names of settings to their key paths.
+func aliases() map[string]string {
+	return map[string]string{"engine.engine_type": "engine.type"}
+}
+
+// isNullable reports whether a setting may be null, which means no limit.
+func isNullable(path string) bool {
+	return path == "engine.max_num_seqs" || path == "engine.max_num_batched_tokens"
+}
+
+func newKeySet() *keySet {
+	ks := &keySet{byPath: map[string]*key{}, sections: map[string]reflect.Type{}}
+	ks.walk("", reflect.TypeFor[simcore.Config](), nil, false)
+	ks.sections[workloadPath] = reflect.TypeFor[workload.Spec]()
+	ks.walk(workloadPath, reflect.TypeFor[workload.Spec](), nil, true)
+	return ks
+}
+
+func (ks *keySet) walk(path string, t reflect.Type, index []int, inWorkload bool) {
+	for _, f := range jsonFields(t) {
+		p, i := join(path, f.name), append(slices.Clone(index), f.index...)
+		inner := f.typ
+		if inner.Kind() == reflect.Pointer {
+			inner = inner.Elem()
+		}
+		if inner.Kind() == reflect.Struct {
+			ks.sections[p] = inner
+			ks.walk(p, inner, i, inWorkload)
+			continue
+		}
+		k := &key{path: p, typ: f.typ, index: i, workload: inWorkload}
+		ks.leaves = append(ks.leaves, k)
+		ks.byPath[p] = k
+	}
+}
+
+// find returns the setting at a key path.
+func (ks *keySet) find(path string) (*key, bool) {
+	k, ok := ks.byPath[path]
+	return k, ok
+}
+
+// isSection reports whether a path names a struct of settings.
+func (ks *keySet) isSection(path string) bool {
+	_, ok := ks.sections[path]
+	return ok
+}
+
+// paths lists all settings.
+func (ks *keySet) paths() []string {
+	out := make([]string, len(ks.leaves))
+	for i, k := range ks.leaves {
+		out[i] = k.path
+	}
+	return out
+}
+
+// homeOf returns the full path of a setting that was given by its last part; "" when there is none.
+func (ks *keySet) homeOf(last string) string {
+	last = last[strings.LastIndexByte(last, '.')+1:]
+	for _, k := range ks.leaves {
+		if strings.HasSuffix(k.path, "."+last) {
+			return k.path
+		}
+	}
+	return ""
+}
+
+// canonicalPath resolves aliases.
+func canonicalPath(path string) string {
+	if p, ok := aliases()[path]; ok {
+		return p
+	}
+	return path
+}
+
+// jsonField is one field of a struct under its `json` name.
+type jsonField struct {
+	name  string
+	typ   reflect.Type
+	index []int
+}
+
+// jsonFields lists the fields of a struct in order; those of embedded structs stand in their place.
+func jsonFields(t reflect.Type) []jsonField {
+	var out []jsonField
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous && name == "":
+			for _, inner := range jsonFields(f.Type) {
+				inner.index = append([]int{i}, inner.index...)
+				out = append(out, inner)
+			}
+		case f.IsExported() && name != "" && name != "-":
+			out = append(out, jsonField{name: name, typ: f.Type, index: []int{i}})
+		}
+	}
+	return out
+}

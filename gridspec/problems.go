@@ -1,0 +1,110 @@
+package gridspec
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/servegrid/servegrid/simcore/problem"
+)
+
+// Problem is one thing that is wrong with a spec.
+type Problem struct {
+	// Where is the place as file:line:col, the environment variable or the --set flag; empty when the key is
+	// missing altogether.
+	Where string
+	problem.Problem
+}
+
+// Error formats the problem as "where: path: value is not allowed; what is".
+func (p Problem) Error() string {
+	text := p.Problem.Error()
+	if p.Path == "" {
+		text = p.Allowed
+	}
+	if p.Where == "" {
+		return text
+	}
+	return p.Where + ": " + text
+}
+
+// Problems lists everything that is wrong with a spec. It is the type of every error that the user's input
+// causes in this package.
+type Problems []Problem
+
+// Error lists every problem on a line of its own.
+func (ps Problems) Error() string {
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		lines[i] = p.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (ps Problems) err() error {
+	if len(ps) == 0 {
+		return nil
+	}
+	return ps
+}
+
+// collector gathers problems and finds the place of each by its key path.
+type collector struct {
+	origins  *origins
+	problems Problems
+}
+
+// add reports that the value at a path is not allowed.
+func (c *collector) add(path string, value any, format string, args ...any) {
+	c.addProblem(problem.Problem{Path: path, Value: show(value), Allowed: fmt.Sprintf(format, args...)})
+}
+
+// addMessage reports a problem at a path that is not about one value.
+func (c *collector) addMessage(path, format string, args ...any) {
+	c.addProblem(problem.Problem{Path: path, Allowed: fmt.Sprintf(format, args...)})
+}
+
+func (c *collector) addProblem(p problem.Problem) {
+	c.problems = append(c.problems, Problem{Where: c.origins.where(p.Path), Problem: p})
+}
+
+// addUnknown reports a key that does not exist, with the nearest that does.
+func (c *collector) addUnknown(path, key string, known []string) {
+	if _, ok := configKeys.find(key); ok && strings.Contains(key, ".") {
+		section, last := key[:strings.LastIndexByte(key, '.')], key[strings.LastIndexByte(key, '.')+1:]
+		c.addMessage(path, "unknown key here; write it below its section: `%s: {%s: ...}`", section, last)
+		return
+	}
+	if near := nearest(key, known); near != "" {
+		c.addMessage(path, "unknown key; the nearest is %s", near)
+	} else if home := configKeys.homeOf(key); home != "" {
+		c.addMessage(path, "unknown key here; it belongs to %s", home)
+	} else {
+		c.addMessage(path, "unknown key; use one of: %s", strings.Join(known, ", "))
+	}
+}
+
+// maxShown bounds how much of a value an error repeats, in bytes.
+const maxShown = 80
+
+// show formats a value of the tree for an error message.
+func show(v any) string {
+	text, err := jsonText(v)
+	if err != nil {
+		text = fmt.Sprint(v)
+	}
+	if len(text) > maxShown {
+		return strings.ToValidUTF8(text[:maxShown], "") + "…"
+	}
+	return text
+}
+
+// jsonText is JSON in one line, for people: < and > stay as they are.
+func jsonText(v any) (string, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return strings.TrimSuffix(buf.String(), "\n"), err
+}

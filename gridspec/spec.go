@@ -1,0 +1,134 @@
+package gridspec
+
+import (
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/simcore/workload"
+)
+
+// Source says where a spec comes from. Environment variables override the file, Set overrides both.
+type Source struct {
+	// Path is the file. It is read unless Data is given, and then only names it in errors.
+	Path string
+	// Data is the text of the spec.
+	Data []byte
+	// Format is the syntax; empty means by the extension of Path, and YAML when there is none.
+	Format Format
+	// Env holds "NAME=value" pairs as from os.Environ; those that start with [EnvPrefix] are used.
+	Env []string
+	// Set holds "key.path=value" pairs. A value is a YAML scalar or a collection in brackets, and replaces all
+	// that the key held.
+	Set []string
+	// Dir is the folder at which relative paths in the spec start; empty means the folder of Path.
+	Dir string
+}
+
+// Spec is a loaded grid spec. It does not change and is safe for concurrent use.
+type Spec struct {
+	// Name labels the sweep; it may be empty.
+	Name string
+	// Dir is the absolute folder at which relative paths in the spec start.
+	Dir string
+	// Objectives says what the frontier maximizes and minimizes.
+	Objectives Objectives
+	// Execution says how the points are run.
+	Execution Execution
+	// Output says where the results go.
+	Output Output
+
+	layers *layered
+	base   settings
+	// factors are multiplied with each other, the last one fastest; include adds to their product.
+	factors []factor
+	include []factor
+	axes    []*axis
+	rules   expressions
+}
+
+// settings is a configuration and what it replays, as far as it is known.
+type settings struct {
+	config   simcore.Config
+	workload *workload.Spec
+	given    loadKeys
+}
+
+// Load reads, merges and checks a spec. What is wrong with the spec is a [Problems]; other errors are about the
+// file. Whether the configurations are sound shows in [Spec.Expand].
+func Load(src Source) (*Spec, error) {
+	layers, err := loadLayers(src)
+	if err != nil {
+		return nil, err
+	}
+	dir := src.Dir
+	if dir == "" {
+		dir = filepath.Dir(src.Path)
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	c := &layers.parser.collector
+	doc := defaultDocument()
+	tree := layers.koanf.Raw()
+	c.bind("", tree, reflect.ValueOf(&doc).Elem())
+	s := &Spec{
+		Name: doc.Name, Dir: dir, Objectives: doc.Objectives, Execution: doc.Execution, Output: doc.Output,
+		layers: layers, base: settings{config: doc.Config, given: givenLoadKeys(tree)},
+	}
+	c.checkExecution(doc.Execution)
+	s.buildAxes(c, &doc)
+	s.checkOverrides(c)
+	s.nameColumns(c, &doc)
+	s.compile(c, &doc)
+	s.checkObjectives(c)
+	if len(c.problems) > 0 {
+		return nil, c.problems
+	}
+	return s, nil
+}
+
+func (c *collector) checkExecution(e Execution) {
+	if e.Replicates < 1 {
+		c.add("execution.replicates", e.Replicates, "give 1 or more")
+	}
+}
+
+// checkOverrides refuses overrides of the base value of an axis, which would change nothing.
+func (s *Spec) checkOverrides(c *collector) {
+	for _, path := range s.layers.overridden {
+		for _, a := range s.axes {
+			if a.home != "" && (a.path == path || strings.HasPrefix(path, a.path+".")) && a.path != workloadPath {
+				c.addMessage(path, "this is an axis, so its base value has no effect; set %s", join(a.home, a.path))
+			}
+		}
+	}
+}
+
+// loadKeys says which keys of the load section are given; one that implies a mode sets it.
+type loadKeys struct{ mode, concurrency, rate bool }
+
+func givenLoadKeys(tree map[string]any) loadKeys {
+	load, _ := tree["load"].(map[string]any)
+	has := func(k string) bool { return load[k] != nil }
+	return loadKeys{mode: has("mode"), concurrency: has("concurrency"), rate: has("rate")}
+}
+
+func (k loadKeys) or(other loadKeys) loadKeys {
+	return loadKeys{k.mode || other.mode, k.concurrency || other.concurrency, k.rate || other.rate}
+}
+
+// implyMode sets the load mode that the given keys imply; false means that they contradict each other.
+func (s *settings) implyMode() bool {
+	switch k := s.given; {
+	case k.mode:
+	case k.concurrency && k.rate:
+		return false
+	case k.concurrency:
+		s.config.Load.Mode = simcore.LoadConcurrency
+	case k.rate:
+		s.config.Load.Mode = simcore.LoadRate
+	}
+	return true
+}

@@ -1,0 +1,126 @@
+package results
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/servegrid/servegrid/simcore/metrics"
+)
+
+// ReadTable reads a results file of any origin: Parquet, CSV with a header line, a JSON array of objects or JSON
+// Lines, told apart by content. Columns that are not flat are left out and named in the table's Notes. Metrics
+// that servegrid knows get their unit and meaning, also in files that other tools made.
+func ReadTable(path string) (*Table, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	t, err := readTable(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return t, nil
+}
+
+func readTable(f *os.File) (*Table, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("is not a regular file; give a results file")
+	}
+	head := make([]byte, 512)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	t, err := readAs(f, info.Size(), head[:n])
+	if err != nil {
+		return nil, err
+	}
+	if err := t.checkNames(); err != nil {
+		return nil, err
+	}
+	t.describe()
+	return t, nil
+}
+
+func readAs(f *os.File, size int64, head []byte) (*Table, error) {
+	if format := foreignFormat(head); format != "" {
+		return nil, fmt.Errorf("is %s; give Parquet, CSV or JSON", format)
+	}
+	switch trimmed := bytes.TrimLeft(bytes.TrimPrefix(head, []byte(byteOrderMark)), " \t\r\n"); {
+	case bytes.HasPrefix(head, []byte("PAR1")):
+		return readParquet(f, size)
+	case len(trimmed) == 0:
+		return nil, errors.New("the file is empty; give Parquet, CSV or JSON")
+	case trimmed[0] == '[' || trimmed[0] == '{':
+		return readJSON(skipByteOrderMark(f, head))
+	}
+	return readCSV(f)
+}
+
+func skipByteOrderMark(f *os.File, head []byte) io.Reader {
+	if bytes.HasPrefix(head, []byte(byteOrderMark)) {
+		return io.NewSectionReader(f, int64(len(byteOrderMark)), 1<<62)
+	}
+	return f
+}
+
+// foreignFormat names a format that looks like a results file to people but is none of ours.
+func foreignFormat(head []byte) string {
+	for _, m := range []struct{ magic, name string }{
+		{"\x1f\x8b", "compressed with gzip"},
+		{"\x28\xb5\x2f\xfd", "compressed with zstd"},
+		{"ARROW1", "an Arrow IPC file"},
+		{"PARE", "an encrypted Parquet file"},
+		{"PK\x03\x04", "a zip archive or spreadsheet"},
+	} {
+		if bytes.HasPrefix(head, []byte(m.magic)) {
+			return m.name
+		}
+	}
+	if !bytes.HasPrefix(head, []byte("PAR1")) && bytes.IndexByte(head, 0) >= 0 {
+		return "a binary file"
+	}
+	return ""
+}
+
+func (t *Table) checkNames() error {
+	seen := map[string]bool{}
+	for _, c := range t.Columns {
+		if seen[c.Name] {
+			return fmt.Errorf("two columns are named %s; rename one", c.Name)
+		}
+		seen[c.Name] = true
+	}
+	return nil
+}
+
+// describe gives known columns that the file says nothing about their unit, meaning and role.
+func (t *Table) describe() {
+	known := map[string]columnInfo{}
+	for _, f := range metrics.Fields() {
+		known[f.Name] = columnInfo{Unit: f.Unit, Doc: f.Doc, Role: RoleMetric}
+	}
+	for _, group := range [][]fixedColumn{pointColumns, derivedColumns, provenanceColumns} {
+		for _, f := range group {
+			known[f.name] = columnInfo{Unit: f.unit, Doc: f.doc, Role: f.role}
+		}
+	}
+	for _, c := range t.Columns {
+		info, ok := known[c.Name]
+		switch {
+		case c.Role != "":
+		case ok:
+			c.Unit, c.Doc, c.Role = info.Unit, info.Doc, info.Role
+		default:
+			c.Role = RoleAxis
+		}
+	}
+}

@@ -1,0 +1,78 @@
+// The report's data: columns, rows and what is computed about them.
+
+const report = JSON.parse(document.getElementById("data").textContent);
+
+for (const column of report.columns) {
+  if (column.kind === "string") {
+    column.words = column.words || [];
+    column.values = column.values.map((code) => (code === null ? null : column.words[code]));
+  }
+}
+
+const columnsByName = new Map(report.columns.map((column) => [column.name, column]));
+const frontierRows = new Set(report.frontier);
+const infeasibleRows = new Set(report.infeasible);
+const isNumeric = (column) => column.kind === "number";
+const axes = report.columns.filter((column) => column.role === "axis");
+const variedAxes = axes.filter((column) => distinct(column).length > 1);
+const numericColumns = report.columns.filter(isNumeric);
+const plottable = numericColumns.filter((column) => column.role === "metric");
+const statusColumn = columnsByName.get("status");
+
+// statusOf is "ok" for files without a status column.
+function statusOf(row) {
+  return statusColumn ? statusColumn.values[row] : "ok";
+}
+
+// distinct lists a column's values in order: numbers by size, words by first appearance.
+function distinct(column) {
+  if (!column.distinct) {
+    const values = [...new Set(column.values.filter((v) => v !== null))];
+    column.distinct = column.kind === "number" ? values.sort((a, b) => a - b) : values;
+  }
+  return column.distinct;
+}
+
+// maximizes says whether more is better: as an objective states it, else as the metric has it, else yes.
+function maximizes(column) {
+  const objective = report.objectives.find((o) => o.name === column.name);
+  return objective ? objective.maximize : column.better !== "lower";
+}
+
+const abbreviations = new Map([
+  ["ttft", "TTFT"], ["ttst", "TTST"], ["tpot", "TPOT"], ["itl", "ITL"], ["e2e", "E2E"], ["gpu", "GPU"], ["gpus", "GPUs"],
+  ["sla", "SLA"], ["tp", "TP"], ["dp", "DP"], ["kv", "KV"], ["id", "ID"], ["std", "standard deviation of"],
+]);
+
+// title turns a metric's column name into words, without the unit that stands beside it. Other names are keys that
+// people type, and stay.
+function title(column) {
+  if (column.role !== "metric") return column.name;
+  const words = column.name.replace(/_(ms|rps)$|_tok_s(?=_|$)|_s$/, "").split("_");
+  const text = words.map((w) => abbreviations.get(w) || w).join(" ");
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+// formatNumber shows four significant digits, with separators, or an exponent far from one.
+function formatNumber(value) {
+  const size = Math.abs(value);
+  if (value === 0) return "0";
+  if (size >= 1e9 || size < 1e-4) return value.toExponential(2);
+  if (Number.isInteger(value)) return value.toLocaleString("en-US");
+  const digits = Math.max(0, Math.min(6, 3 - Math.floor(Math.log10(size))));
+  return value.toLocaleString("en-US", { minimumFractionDigits: digits > 3 ? 0 : digits, maximumFractionDigits: digits });
+}
+
+function formatValue(value) {
+  if (value === null) return "–";
+  return typeof value === "number" ? formatNumber(value) : String(value);
+}
+
+// configuration is a short line that tells a row from others.
+function configuration(row) {
+  return variedAxes.filter((a) => a.values[row] !== null).map((a) => `${a.name} ${formatValue(a.values[row])}`).join(" · ");
+}
+
+function commandOf(row) {
+  return report.commands ? report.commands.prefix + report.commands.rests[row] : "";
+}

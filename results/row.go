@@ -1,0 +1,31 @@
+package results
+
+import "github.com/servegrid/servegrid/gridspec"
+
+// Status says how a point ended.
+type Status string
+
+// The statuses of a row.
+const (
+	StatusOK      Status = "ok"
+	StatusFailed  Status = "failed"
+	StatusSkipped Status = "skipped"
+)
+
+// Row is the outcome of one point.
+type Row struct {
+	// ID is the point's content ID.
+	ID string
+	// Status says how the point ended; Reason is a stable category when it is not ok, such as "timeout",
+	// "panic", "dead_end" or "invalid_config"; Error is the message.
+	Status        Status
+	Reason, Error string
+	// WallSeconds is how long the simulation took. It is the only figure that differs between equal runs.
+	WallSeconds float64
+	// Point is what was simulated.
+	Point gridspec.Point
+	// Metrics holds a value for every entry of metrics.Fields, in that order; NaN where the point has none.
+	Metrics []float64
+	// WorkloadDigest identifies the replayed work.
+	WorkloadDigest string
+}

@@ -1,0 +1,174 @@
+package results
+
+import (
+	"math"
+	"strings"
+
+	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/simcore/metrics"
+)
+
+// NewTable returns the table of a sweep, one row a point in the order given. Its columns are, in this order: how
+// the point ended; every axis; the workload and the GPUs; every metric that some point has; every setting that
+// differs between points and is no axis; where the figures come from. Settings that are equal at all points go
+// into the metadata's Constants, the digests into its Workloads. Points that failed or were skipped have no
+// metrics.
+func NewTable(rows []Row, m Metadata) *Table {
+	t := &Table{Metadata: m}
+	axes := axisColumns(rows)
+	t.addPointColumns(rows)
+	taken := map[string]bool{}
+	for _, c := range axes {
+		taken[c.Name] = true
+		t.Columns = append(t.Columns, c)
+	}
+	t.addDerivedColumns(rows, taken)
+	t.addMetrics(rows)
+	t.addSettings(rows)
+	t.addProvenance(rows)
+	t.Metadata.Workloads = map[string]string{}
+	for _, r := range rows {
+		if r.WorkloadDigest != "" {
+			t.Metadata.Workloads[r.Point.Workload.Label()] = r.WorkloadDigest
+		}
+	}
+	return t
+}
+
+// fixedColumn is a column that every table has, whatever the sweep varies.
+type fixedColumn struct {
+	name, unit, doc string
+	role            Role
+	kind            gridspec.Kind
+	get             func(*Row) gridspec.Value
+}
+
+func text(s string) gridspec.Value { return gridspec.Value{Kind: gridspec.KindString, Str: s} }
+
+func integer(n int) gridspec.Value { return gridspec.Value{Kind: gridspec.KindInt, Int: int64(n)} }
+
+func float(f float64) gridspec.Value { return gridspec.Value{Kind: gridspec.KindFloat, Float: f} }
+
+// missing stands for a null.
+var missing = gridspec.Value{Kind: -1}
+
+// pointColumns say how a point ended; an empty reason or error is null.
+var pointColumns = []fixedColumn{
+	{"id", "", "Content ID of the point: equal configurations, workloads and simulator versions have equal IDs.", RolePoint, gridspec.KindString,
+		func(r *Row) gridspec.Value { return text(r.ID) }},
+	{"status", "", `How the point ended: "ok", "failed" or "skipped".`, RolePoint, gridspec.KindString,
+		func(r *Row) gridspec.Value { return text(string(r.Status)) }},
+	{"reason", "", `Stable category of a point that is not ok, such as "timeout" or "invalid_config"; null when ok.`, RolePoint, gridspec.KindString,
+		func(r *Row) gridspec.Value { return optionalText(r.Reason) }},
+	{"error", "", "Message of a point that is not ok; null when ok.", RolePoint, gridspec.KindString,
+		func(r *Row) gridspec.Value { return optionalText(r.Error) }},
+	{"wall_s", "s", "Real time that the simulation took. It is the only column that differs between equal runs.", RolePoint, gridspec.KindFloat,
+		func(r *Row) gridspec.Value { return float(r.WallSeconds) }},
+}
+
+// derivedColumns follow the axes. An axis or derived value of the same name takes a column's place.
+var derivedColumns = []fixedColumn{
+	{"replicate", "", "Number of the repetition, from 0; present when the spec asks for more than one.", RolePoint, gridspec.KindInt,
+		func(r *Row) gridspec.Value { return integer(r.Point.Replicate) }},
+	{"workload", "", "Label of the replayed workload.", RolePoint, gridspec.KindString,
+		func(r *Row) gridspec.Value { return text(r.Point.Workload.Label()) }},
+	{"gpus", "GPUs", "GPUs of the whole deployment.", RolePoint, gridspec.KindInt,
+		func(r *Row) gridspec.Value { return integer(r.Point.Config.GPUs()) }},
+}
+
+// provenanceColumns say where the figures come from.
+var provenanceColumns = []fixedColumn{
+	{"timing_source", "", "Timing model that gave the pass durations.", RolePoint, gridspec.KindString,
+		func(r *Row) gridspec.Value { return text(r.Point.Config.Timing.Source) }},
+	{"workload_digest", "", "SHA-256 of the replayed work: equal digests mean equal requests.", RolePoint, gridspec.KindString,
+		func(r *Row) gridspec.Value { return optionalText(r.WorkloadDigest) }},
+	{"simulator_version", "", "Semantic version of the simulator: equal versions give equal figures.", RolePoint, gridspec.KindString,
+		func(*Row) gridspec.Value { return text(simcore.SemanticVersion) }},
+}
+
+func optionalText(s string) gridspec.Value {
+	if s == "" {
+		return missing
+	}
+	return text(s)
+}
+
+func (f fixedColumn) build(rows []Row) *Column {
+	c := NewColumn(f.name, f.kind, len(rows))
+	c.Unit, c.Doc, c.Role = f.unit, f.doc, f.role
+	for i := range rows {
+		if v := f.get(&rows[i]); v != missing {
+			c.Set(i, v)
+		}
+	}
+	return c
+}
+
+func (t *Table) addPointColumns(rows []Row) {
+	for _, f := range pointColumns {
+		t.Columns = append(t.Columns, f.build(rows))
+	}
+}
+
+func (t *Table) addDerivedColumns(rows []Row, taken map[string]bool) {
+	for _, f := range derivedColumns {
+		c := f.build(rows)
+		if taken[c.Name] || c.Name == "replicate" && c.constant() {
+			continue
+		}
+		t.Columns = append(t.Columns, c)
+	}
+}
+
+func (t *Table) addProvenance(rows []Row) {
+	for _, f := range provenanceColumns {
+		if t.Column(f.name) == nil {
+			t.Columns = append(t.Columns, f.build(rows))
+		}
+	}
+}
+
+// addMetrics appends the metrics; those that a point may lack by design, such as goodput, only when one has them.
+func (t *Table) addMetrics(rows []Row) {
+	for i, f := range metrics.Fields() {
+		c := metricColumn(f, len(rows))
+		for r := range rows {
+			row := &rows[r]
+			if row.Status != StatusOK || i >= len(row.Metrics) {
+				continue
+			}
+			setMetric(c, r, row.Metrics[i])
+		}
+		if isGoodput(f.Name) && c.allNull() {
+			continue
+		}
+		t.Columns = append(t.Columns, c)
+	}
+}
+
+func metricColumn(f metrics.Field, n int) *Column {
+	kind := gridspec.KindFloat
+	if f.Integer {
+		kind = gridspec.KindInt
+	}
+	c := NewColumn(f.Name, kind, n)
+	c.Unit, c.Doc, c.Role = f.Unit, f.Doc, RoleMetric
+	return c
+}
+
+// setMetric stores a finite figure and leaves others null, since files and JSON have no common infinity.
+func setMetric(c *Column, row int, v float64) {
+	switch {
+	case math.IsNaN(v) || math.IsInf(v, 0):
+	case c.Kind == gridspec.KindInt:
+		c.Set(row, gridspec.Value{Kind: gridspec.KindInt, Int: int64(v)})
+	default:
+		c.Set(row, float(v))
+	}
+}
+
+// isGoodput reports whether a metric exists only under an SLA.
+func isGoodput(name string) bool {
+	return strings.HasPrefix(name, "goodput_") || name == "sla_attainment"
+}

@@ -1,0 +1,167 @@
+package results
+
+import (
+	"math"
+	"reflect"
+	"strings"
+
+	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/simcore"
+)
+
+// setting is one leaf of the simulator's configuration.
+type setting struct {
+	// path is the key path in a spec, such as "engine.block_size".
+	path      string
+	unit, doc string
+	kind      gridspec.Kind
+	index     []int
+}
+
+// settings lists every leaf of the configuration in the order of its declaration.
+func settings() []setting {
+	return leaves(reflect.TypeFor[simcore.Config](), "", nil)
+}
+
+func leaves(t reflect.Type, prefix string, index []int) []setting {
+	var out []setting
+	for _, f := range reflect.VisibleFields(t) {
+		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.IsExported() || key == "-" || key == "" || len(f.Index) != 1 {
+			continue
+		}
+		path := prefix + key
+		at := append(append([]int(nil), index...), f.Index...)
+		if f.Type.Kind() == reflect.Struct {
+			out = append(out, leaves(f.Type, path+".", at)...)
+			continue
+		}
+		if kind, ok := leafKind(f.Type); ok {
+			out = append(out, setting{path: path, unit: unitOf(path), doc: settingDocs[path], kind: kind, index: at})
+		}
+	}
+	return out
+}
+
+// leafKind maps a field's type to the kind of its column. Lists and optional structures have no column.
+func leafKind(t reflect.Type) (gridspec.Kind, bool) {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return gridspec.KindString, true
+	case reflect.Bool:
+		return gridspec.KindBool, true
+	case reflect.Float32, reflect.Float64:
+		return gridspec.KindFloat, true
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return gridspec.KindInt, true
+	}
+	return 0, false
+}
+
+// value reads the setting from a configuration, and false when it is an unset pointer.
+func (s setting) value(config reflect.Value) (gridspec.Value, bool) {
+	v := config.FieldByIndex(s.index)
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return gridspec.Value{}, false
+		}
+		v = v.Elem()
+	}
+	out := gridspec.Value{Kind: s.kind}
+	switch {
+	case v.Kind() == reflect.String:
+		out.Str = v.String()
+	case v.Kind() == reflect.Bool:
+		out.Bool = v.Bool()
+	case v.CanFloat():
+		out.Float = v.Float()
+	case v.CanInt():
+		out.Int = v.Int()
+	case v.CanUint():
+		out.Int = int64(v.Uint())
+	}
+	return out, true
+}
+
+// addSettings appends the settings that differ between points and are no axis, and records the equal ones.
+func (t *Table) addSettings(rows []Row) {
+	axes := map[string]bool{}
+	for i := range rows {
+		for _, a := range rows[i].Point.Axes {
+			axes[a.Path] = true
+		}
+	}
+	t.Metadata.Constants = map[string]any{}
+	for _, s := range settings() {
+		if axes[s.path] || len(rows) == 0 {
+			continue
+		}
+		c := s.column(rows)
+		switch {
+		case c.constant():
+			t.Metadata.Constants[s.path] = c.plain(0)
+		case t.Column(c.Name) == nil:
+			t.Columns = append(t.Columns, c)
+		}
+	}
+}
+
+func (s setting) column(rows []Row) *Column {
+	c := NewColumn(flatName(s.path), s.kind, len(rows))
+	c.Unit, c.Doc, c.Role = s.unit, s.doc, RoleConfig
+	for i := range rows {
+		if v, ok := s.value(reflect.ValueOf(&rows[i].Point.Config).Elem()); ok {
+			c.Set(i, v)
+		}
+	}
+	return c
+}
+
+// plain returns the value of a row as JSON encodes it; JSON has no infinities, so they are null.
+func (c *Column) plain(row int) any {
+	v, ok := c.Value(row)
+	switch {
+	case !ok, math.IsInf(v.Float, 0):
+		return nil
+	case v.Kind == gridspec.KindInt:
+		return v.Int
+	case v.Kind == gridspec.KindFloat:
+		return v.Float
+	case v.Kind == gridspec.KindBool:
+		return v.Bool
+	}
+	return v.Str
+}
+
+// unitOf derives a setting's unit from the last part of its path, where the name says it.
+func unitOf(path string) string {
+	key := path[strings.LastIndexByte(path, '.')+1:]
+	switch key {
+	case "block_size", "max_num_batched_tokens", "context_length":
+		return "tokens"
+	case "num_gpu_blocks":
+		return "blocks"
+	case "max_num_seqs", "requests":
+		return "requests"
+	case "concurrency":
+		return "sessions"
+	case "rate":
+		return "sessions/s"
+	case "workers":
+		return "workers"
+	case "tp", "dp":
+		return "GPUs"
+	}
+	for _, u := range []struct{ suffix, unit string }{
+		{"_ms", "ms"}, {"_seconds", "s"}, {"_s", "s"}, {"_tokens", "tokens"}, {"_bytes", "bytes"},
+	} {
+		if strings.HasSuffix(key, u.suffix) {
+			return u.unit
+		}
+	}
+	return ""
+}

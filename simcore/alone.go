@@ -1,0 +1,108 @@
+package simcore
+
+import (
+	"math"
+
+	"github.com/servegrid/servegrid/simcore/engine"
+)
+
+// runAlone simulates the workers one after another. Round robin hands the i-th arrival to worker i mod workers, so
+// no worker depends on another, and one worker's memory serves all.
+func (s *simulation) runAlone() error {
+	starts := s.sessionStarts()
+	order := byStart(starts)
+	workers := s.cfg.Deployment.Workers
+	worker := engine.NewVLLM(&s.env, 0)
+	for index := range min(workers, len(order)) {
+		if index > 0 {
+			worker.Reset(index)
+		}
+		own := arrivals{starts: starts, order: order, at: index, stride: workers}
+		if err := s.runOne(worker, &own); err != nil {
+			return err
+		}
+		worker.Sync()
+	}
+	s.preemptions = worker.Preemptions()
+	return nil
+}
+
+// arrivals walks the requests of one worker in order of arrival. With one turn a session, session and request
+// numbers are the same.
+type arrivals struct {
+	starts     []float64
+	order      []int32
+	at, stride int
+}
+
+// peek returns when the next request arrives, or infinity.
+func (a *arrivals) peek() float64 {
+	if a.at >= len(a.order) {
+		return math.Inf(1)
+	}
+	return a.starts[a.order[a.at]]
+}
+
+func (a *arrivals) pop() (int32, float64) {
+	request := a.order[a.at]
+	a.at += a.stride
+	return request, a.starts[request]
+}
+
+// runOne simulates one worker to its end.
+func (s *simulation) runOne(worker *engine.VLLM, own *arrivals) error {
+	// The reference's loop for a lone worker looks at the time cap before a pass, after releasing what arrived.
+	lone := s.rules.SingleWorkerLoop && s.cfg.Deployment.Workers == 1
+	now := 0.0
+	for step := 0; ; step++ {
+		if step%checkEvery == 0 && s.ctx.Err() != nil {
+			return s.ctx.Err()
+		}
+		for own.peek() <= now && (lone || own.peek() < s.stop) {
+			s.submit(worker, own)
+		}
+		if !worker.HasWork() {
+			next := own.peek()
+			if math.IsInf(next, 1) || next >= s.stop && !lone || now >= s.stop {
+				return nil
+			}
+			now = next
+			continue
+		}
+		if now >= s.stop {
+			return nil
+		}
+		end, progress, err := worker.Start(now, own.peek(), s.stop)
+		if err != nil {
+			return err
+		}
+		if !progress {
+			next := own.peek()
+			if math.IsInf(next, 1) {
+				return deadEnd(worker, now)
+			}
+			now = next
+			continue
+		}
+		s.notePassEnd(worker, end)
+		worker.Finish()
+		now = end
+	}
+}
+
+func (s *simulation) submit(worker *engine.VLLM, own *arrivals) {
+	request, at := own.pop()
+	s.env.Requests[request].ArrivalMs = at
+	s.arrived++
+	s.endMs = max(s.endMs, at)
+	worker.Submit(request)
+}
+
+// notePassEnd notes the last event before the time cap: the end of a pass, or its start when it ends later.
+func (s *simulation) notePassEnd(worker *engine.VLLM, end float64) {
+	if end < s.stop {
+		s.endMs = max(s.endMs, end)
+	} else {
+		s.endMs = max(s.endMs, worker.LastPassStart())
+	}
+}

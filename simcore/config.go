@@ -1,0 +1,97 @@
+package simcore
+
+import (
+	"github.com/servegrid/servegrid/simcore/engine"
+	"github.com/servegrid/servegrid/simcore/perfmodel"
+	"github.com/servegrid/servegrid/simcore/router"
+	"github.com/servegrid/servegrid/simcore/rules"
+)
+
+// Config is everything that decides the outcome of one simulation besides its workload. It is plain data: two
+// equal values give equal reports. The `json` names are the key paths of a grid spec.
+type Config struct {
+	// Compat selects the rule set; empty follows the newest engines, "dynamo-1.3" the DynoSim reference.
+	Compat rules.Compat `json:"compat,omitempty"`
+	// Load says how requests are released.
+	Load Load `json:"load"`
+	// Deployment says how many workers serve them.
+	Deployment Deployment `json:"deployment"`
+	// Engine configures the scheduler and KV cache of each worker.
+	Engine engine.Config `json:"engine"`
+	// Timing says how long a pass takes.
+	Timing perfmodel.Config `json:"timing"`
+	// Router says which worker gets a request.
+	Router router.Config `json:"router"`
+	// SLA states the latency bounds for goodput and attainment; without bounds neither is reported.
+	SLA SLA `json:"sla"`
+}
+
+// LoadMode says what releases the next request.
+type LoadMode string
+
+// The load modes.
+const (
+	// LoadTrace releases requests at the times that the workload states.
+	LoadTrace LoadMode = "trace"
+	// LoadConcurrency keeps a number of sessions in flight and ignores the workload's arrival times.
+	LoadConcurrency LoadMode = "concurrency"
+	// LoadRate replaces the workload's arrival times by evenly spaced ones.
+	LoadRate LoadMode = "rate"
+)
+
+// Load says how requests are released to the deployment.
+type Load struct {
+	// Mode is trace, concurrency or rate.
+	Mode LoadMode `json:"mode"`
+	// Speedup divides arrival times and, in open loop, the delays between turns. It must be positive.
+	Speedup float64 `json:"speedup"`
+	// Concurrency is the number of sessions in flight in mode concurrency.
+	Concurrency int `json:"concurrency"`
+	// Rate is the number of sessions that start per second in mode rate.
+	Rate float64 `json:"rate"`
+	// MaxSimTimeSeconds stops the simulation before the clock passes this many seconds; 0 means no limit.
+	// Started passes still count whole.
+	MaxSimTimeSeconds float64 `json:"max_sim_time_seconds"`
+}
+
+// Deployment says how many workers serve the workload.
+type Deployment struct {
+	// Mode is "aggregated": every worker does prefill and decode.
+	Mode string `json:"mode"`
+	// Workers is the number of engine replicas.
+	Workers int `json:"workers"`
+}
+
+// SLA holds the latency bounds in ms that a request must keep to be good; 0 leaves a bound out.
+type SLA struct {
+	// TTFTMs bounds the time to first token.
+	TTFTMs float64 `json:"ttft_ms"`
+	// ITLMs bounds a request's mean inter-token latency, (e2e - ttft) / (output - 1); one-token requests pass.
+	ITLMs float64 `json:"itl_ms"`
+	// E2EMs bounds the request latency.
+	E2EMs float64 `json:"e2e_ms"`
+}
+
+// Set reports whether any bound is given.
+func (s SLA) Set() bool { return s.TTFTMs > 0 || s.ITLMs > 0 || s.E2EMs > 0 }
+
+// ModeAggregated is the deployment mode in which every worker does prefill and decode.
+const ModeAggregated = "aggregated"
+
+// DefaultConfig returns the configuration that an empty spec means: one vLLM-style worker with the reference's
+// default engine arguments, polynomial timing, round robin, the workload's own arrival times.
+func DefaultConfig() Config {
+	return Config{
+		Load:       Load{Mode: LoadTrace, Speedup: 1},
+		Deployment: Deployment{Mode: ModeAggregated, Workers: 1},
+		Engine:     engine.DefaultConfig(),
+		Timing:     perfmodel.DefaultConfig(),
+		Router:     router.DefaultConfig(),
+	}
+}
+
+// GPUsPerWorker is the number of GPUs one worker occupies: tensor-parallel size times data-parallel ranks.
+func (c Config) GPUsPerWorker() int { return c.Timing.TP * c.Timing.DP }
+
+// GPUs is the number of GPUs the whole deployment occupies.
+func (c Config) GPUs() int { return c.Deployment.Workers * c.GPUsPerWorker() }

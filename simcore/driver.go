@@ -1,0 +1,149 @@
+package simcore
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// sessionStarts returns when each session's first turn is released in open loop, in ms from 0.
+func (s *simulation) sessionStarts() []float64 {
+	w := s.workload
+	starts := make([]float64, w.Sessions())
+	if s.cfg.Load.Mode == LoadRate {
+		for i := range starts {
+			starts[i] = float64(i) * 1000 / s.cfg.Load.Rate
+		}
+		return starts
+	}
+	first := math.Inf(1)
+	for i := range starts {
+		starts[i] = w.ArrivalMs[w.SessionStart[i]]
+		first = min(first, starts[i])
+	}
+	for i := range starts {
+		starts[i] = (starts[i] - first) / s.cfg.Load.Speedup
+	}
+	return starts
+}
+
+// byStart returns the session numbers in order of their start, file order among equals.
+func byStart(starts []float64) []int32 {
+	order := make([]int32, len(starts))
+	sorted := true
+	for i := range order {
+		order[i] = int32(i)
+		sorted = sorted && (i == 0 || starts[i-1] <= starts[i])
+	}
+	if !sorted {
+		slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(starts[a], starts[b]) })
+	}
+	return order
+}
+
+// turn is the next turn of a session, ready at a time.
+type turn struct {
+	readyMs float64
+	session int32
+}
+
+func (t turn) before(o turn) bool {
+	return t.readyMs < o.readyMs || t.readyMs == o.readyMs && t.session < o.session
+}
+
+// driver releases the turns of sessions: a turn when the one before has ended and its delay has passed, a session
+// at its start (open loop) or when another one ends (closed loop).
+type driver struct {
+	s       *simulation
+	ready   []turn // a heap, earliest first
+	next    []int32
+	waiting int32 // closed loop: the next session to be admitted
+	speedup float64
+	closed  bool
+}
+
+func newDriver(s *simulation) *driver {
+	w := s.workload
+	d := &driver{s: s, next: slices.Clone(w.SessionStart[:w.Sessions()]), speedup: s.cfg.Load.Speedup}
+	if s.cfg.Load.Mode == LoadConcurrency {
+		d.closed, d.speedup = true, 1
+		for range min(s.cfg.Load.Concurrency, w.Sessions()) {
+			d.admit(0)
+		}
+		return d
+	}
+	starts := s.sessionStarts()
+	d.ready = make([]turn, 0, len(starts))
+	for _, session := range byStart(starts) {
+		d.ready = append(d.ready, turn{starts[session], session}) // sorted, so it is a heap
+	}
+	return d
+}
+
+// admit makes the next session of a closed loop ready.
+func (d *driver) admit(now float64) {
+	if int(d.waiting) < d.s.workload.Sessions() {
+		d.push(turn{now, d.waiting})
+		d.waiting++
+	}
+}
+
+// peek returns when the next turn is ready, or infinity.
+func (d *driver) peek() float64 {
+	if len(d.ready) == 0 {
+		return math.Inf(1)
+	}
+	return d.ready[0].readyMs
+}
+
+// pop releases the next turn and returns its request and when it became ready.
+func (d *driver) pop() (request int32, readyMs float64) {
+	t := d.ready[0]
+	last := len(d.ready) - 1
+	d.ready[0] = d.ready[last]
+	d.ready = d.ready[:last]
+	d.down()
+	request = d.next[t.session]
+	d.next[t.session]++
+	return request, t.readyMs
+}
+
+// ended tells the driver that a request completed or was rejected.
+func (d *driver) ended(request int32, session int32, now float64) {
+	if turnAfter := d.next[session]; turnAfter < d.s.workload.SessionStart[session+1] {
+		d.push(turn{now + d.s.workload.DelayMs[turnAfter]/d.speedup, session})
+		return
+	}
+	if d.closed {
+		d.admit(now)
+	}
+}
+
+func (d *driver) push(t turn) {
+	d.ready = append(d.ready, t)
+	for i := len(d.ready) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if !d.ready[i].before(d.ready[parent]) {
+			return
+		}
+		d.ready[i], d.ready[parent] = d.ready[parent], d.ready[i]
+		i = parent
+	}
+}
+
+func (d *driver) down() {
+	for i := 0; ; {
+		child := 2*i + 1
+		if child >= len(d.ready) {
+			return
+		}
+		if child+1 < len(d.ready) && d.ready[child+1].before(d.ready[child]) {
+			child++
+		}
+		if !d.ready[child].before(d.ready[i]) {
+			return
+		}
+		d.ready[i], d.ready[child] = d.ready[child], d.ready[i]
+		i = child
+	}
+}

@@ -1,0 +1,49 @@
+package engine
+
+// queue is a double-ended queue of request numbers in a ring.
+type queue struct {
+	ring  []int32
+	first int
+	count int
+}
+
+func (q *queue) len() int     { return q.count }
+func (q *queue) front() int32 { return q.ring[q.first] }
+
+func (q *queue) popFront() int32 {
+	r := q.ring[q.first]
+	if q.first++; q.first == len(q.ring) {
+		q.first = 0
+	}
+	q.count--
+	return r
+}
+
+func (q *queue) pushBack(r int32) {
+	q.grow()
+	at := q.first + q.count
+	if at >= len(q.ring) {
+		at -= len(q.ring)
+	}
+	q.ring[at] = r
+	q.count++
+}
+
+func (q *queue) pushFront(r int32) {
+	q.grow()
+	if q.first--; q.first < 0 {
+		q.first = len(q.ring) - 1
+	}
+	q.ring[q.first] = r
+	q.count++
+}
+
+func (q *queue) grow() {
+	if q.count < len(q.ring) {
+		return
+	}
+	ring := make([]int32, max(16, 2*len(q.ring)))
+	n := copy(ring, q.ring[q.first:])
+	copy(ring[n:], q.ring[:q.first])
+	q.ring, q.first = ring, 0
+}

@@ -1,0 +1,295 @@
+package engine
+
+import (
+	"math"
+
+	"github.com/servegrid/servegrid/simcore/kvcache"
+	"github.com/servegrid/servegrid/simcore/perfmodel"
+)
+
+// run is a series of passes in which every running request gets one token and nothing else happens, so that they
+// are simulated at once. A run ends where a request completes or needs a block, and can be cut short by an
+// arrival.
+//
+// While a run is possible (steady), the requests' own counters lag behind: they are brought up to date when
+// something happens to the request. Pass numbers say when that is.
+type run struct {
+	steady bool
+	active bool
+	// block and done hold, for each running request, the number of the pass that needs its next block, and of
+	// the pass that gives it its last token.
+	block, done []int64
+	lengths     int64   // total known tokens of the running requests
+	second      []int32 // running requests that have one token
+	lastEnd     float64 // when the latest pass ended
+
+	start, end float64
+	passes     int
+	step       perfmodel.Nanoseconds
+	// With a timing model that depends on the context, steps holds the duration and ends the end of each pass.
+	steps []perfmodel.Nanoseconds
+	ends  []float64
+}
+
+// maxVarying bounds the passes of a run whose durations differ.
+const maxVarying = 512
+
+// enterRun checks after a pass whether every running request got a token in it, and if so prepares for runs.
+func (v *VLLM) enterRun(end float64) {
+	s := &v.run
+	s.steady, s.active, s.lastEnd = false, false, end
+	going := 0
+	for _, id := range v.emitted {
+		if v.env.Requests[id].State == Running {
+			going++
+		}
+	}
+	if going == 0 || going < len(v.running) {
+		return
+	}
+	s.block, s.done, s.second, s.lengths = s.block[:0], s.done[:0], s.second[:0], 0
+	for _, id := range v.running {
+		r := &v.env.Requests[id]
+		r.synced = v.pass.number
+		s.block = append(s.block, v.nextBlock(r))
+		s.done = append(s.done, v.pass.number+int64(r.Output-r.Tokens))
+		s.lengths += int64(r.length())
+		if r.Tokens == 1 {
+			s.second = append(s.second, id)
+		}
+	}
+	s.steady = true
+}
+
+// Sync brings the running requests' counters up to date, which lag behind during runs.
+func (v *VLLM) Sync() { v.leaveRun() }
+
+// leaveRun brings all running requests up to date.
+func (v *VLLM) leaveRun() {
+	if !v.run.steady {
+		return
+	}
+	for _, id := range v.running {
+		v.sync(id, &v.env.Requests[id])
+	}
+	v.run.steady, v.run.active = false, false
+}
+
+// sync brings one running request up to date with the latest pass.
+func (v *VLLM) sync(id int32, r *Request) {
+	passes := int32(v.pass.number - r.synced)
+	if passes == 0 {
+		return
+	}
+	r.Tokens += passes
+	r.computed += passes
+	r.LastTokenMs = v.run.lastEnd
+	r.synced = v.pass.number
+	if !v.env.Rules.BlocksAtEmission {
+		v.settle(id, r, r.computed)
+	}
+}
+
+// nextBlock returns the number of the pass that takes the next block of an up-to-date request.
+func (v *VLLM) nextBlock(r *Request) int64 {
+	held := int64(r.blocks)
+	if r.partial {
+		held++
+	}
+	room := held*int64(v.blockSize) - int64(r.length())
+	if v.env.Rules.BlocksAtEmission {
+		return v.pass.number + room + 1
+	}
+	return v.pass.number + room + 2
+}
+
+// startRun plans a run at the given time, as long as possible with no pass starting at limit or later. It returns
+// false when the next pass needs to be looked at request by request.
+func (v *VLLM) startRun(now, limit float64) bool {
+	s := &v.run
+	if now != s.lastEnd || len(v.running) > v.maxTokens || v.waiting.len() > 0 && v.mayAdmit() {
+		return false
+	}
+	next := v.pass.number + 1
+	passes := v.runLength(next)
+	if passes == 0 {
+		return false
+	}
+	s.start, s.active = now, true
+	v.ended = v.ended[:0]
+	if v.env.Model.ContextFree() {
+		s.step = v.decodeTime(len(v.running), s.lengths)
+		s.passes, s.end = passesUntil(now, s.step.Ms(), passes, limit)
+		if math.IsInf(limit, 1) {
+			s.passes, s.end = passes, advance(now, s.step.Ms(), passes)
+		}
+		return true
+	}
+	v.planVarying(now, limit, min(passes, maxVarying))
+	return true
+}
+
+// runLength returns how many passes from number next on are equal, and takes the blocks that the first of them
+// needs; 0 means that blocks may run out.
+func (v *VLLM) runLength(next int64) int {
+	s := &v.run
+	if v.env.Rules.BlocksAtEmission {
+		due := min(least(s.block), least(s.done))
+		if passes := int(due - next + 1); countDue(s.block, due) <= v.cache.Available() {
+			return passes
+		} else {
+			return passes - 1 // the last pass takes the blocks; it is looked at by itself
+		}
+	}
+	if n := countDue(s.block, next); n > 0 {
+		if n > v.cache.Available() {
+			return 0
+		}
+		v.takeBlocks(next)
+	}
+	return int(min(least(s.block)-next, least(s.done)-next+1))
+}
+
+// takeBlocks gives a block to every running request that needs one in the pass with the given number, which
+// allocates before it computes.
+func (v *VLLM) takeBlocks(number int64) {
+	for i, due := range v.run.block {
+		if due != number {
+			continue
+		}
+		id := v.running[i]
+		r := &v.env.Requests[id]
+		v.sync(id, r)
+		v.cache.Hold(kvcache.Sequence{}, 0, 0, 1)
+		r.partial = true
+		v.run.block[i] = v.nextBlock(r)
+	}
+}
+
+// planVarying plans a run whose durations depend on the context, which grows by a token each pass.
+func (v *VLLM) planVarying(now, limit float64, most int) {
+	s := &v.run
+	s.steps, s.ends, s.passes = s.steps[:0], s.ends[:0], 0
+	lengths := s.lengths
+	for s.end = now; s.passes < most && (s.passes == 0 || s.end < limit); s.passes++ {
+		step := v.decodeTime(len(v.running), lengths)
+		s.end += step.Ms()
+		s.steps, s.ends = append(s.steps, step), append(s.ends, s.end)
+		lengths += int64(len(v.running))
+	}
+}
+
+// Interrupt tells the worker, before it is submitted, that a request arrives at the given time, while what Start
+// began is under way. It returns when that now ends: a run is cut at the first pass end from then on, if the
+// request could join there.
+func (v *VLLM) Interrupt(at float64) float64 {
+	s := &v.run
+	if !s.active || !v.mayAdmit() {
+		return s.end
+	}
+	if v.env.Model.ContextFree() {
+		s.passes, s.end = passesUntil(s.start, s.step.Ms(), s.passes, at)
+		return s.end
+	}
+	for i, end := range s.ends[:s.passes] {
+		if end >= at {
+			s.passes, s.end = i+1, end
+			break
+		}
+	}
+	return s.end
+}
+
+// LastPassStart returns when the last pass of what Start began starts.
+func (v *VLLM) LastPassStart() float64 {
+	s := &v.run
+	switch {
+	case !s.active || s.passes == 1:
+		return s.start
+	case v.env.Model.ContextFree():
+		return advance(s.start, s.step.Ms(), s.passes-1)
+	}
+	return s.ends[s.passes-2]
+}
+
+// Finish completes what Start began, at its end, and returns the requests that ended with it: completed or
+// rejected, in order. The slice is valid until the next Start.
+func (v *VLLM) Finish() []int32 {
+	s := &v.run
+	if !s.active {
+		return v.ended
+	}
+	s.active = false
+	n := len(v.running)
+	firstEnd := s.start + s.step.Ms()
+	if v.env.Model.ContextFree() {
+		v.env.Gaps.RecordGaps(s.step, int64(n)*int64(s.passes))
+	} else {
+		firstEnd = s.ends[0]
+		for _, step := range s.steps[:s.passes] {
+			v.env.Gaps.RecordGaps(step, int64(n))
+		}
+	}
+	for _, id := range s.second {
+		v.env.Requests[id].SecondTokenMs = firstEnd
+	}
+	s.second = s.second[:0]
+	s.lengths += int64(n) * int64(s.passes)
+	s.lastEnd = s.end
+	v.pass.number += int64(s.passes)
+	v.settleDue()
+	return v.ended
+}
+
+// settleDue does what the last pass of a run leads to: blocks that its tokens need (when blocks are taken at
+// emission) and completions, in the order of the running queue.
+func (v *VLLM) settleDue() {
+	s, number := &v.run, v.pass.number
+	atEmission := v.env.Rules.BlocksAtEmission
+	if least(s.done) > number && !(atEmission && least(s.block) <= number) {
+		return
+	}
+	kept := 0
+	for i, id := range v.running {
+		block, done := s.block[i], s.done[i]
+		if done == number || atEmission && block == number {
+			r := &v.env.Requests[id]
+			v.sync(id, r)
+			if atEmission && block == number {
+				if r.partial {
+					v.promote(id, r)
+				}
+				v.cache.Hold(kvcache.Sequence{}, 0, 0, 1)
+				r.partial = true
+				block = v.nextBlock(r)
+			}
+			if done == number {
+				s.lengths -= int64(r.length())
+				v.complete(id, r)
+				continue
+			}
+		}
+		v.running[kept], s.block[kept], s.done[kept] = id, block, done
+		kept++
+	}
+	v.running, s.block, s.done = v.running[:kept], s.block[:kept], s.done[:kept]
+	s.steady = kept > 0
+}
+
+func least(numbers []int64) int64 {
+	low := int64(math.MaxInt64)
+	for _, n := range numbers {
+		low = min(low, n)
+	}
+	return low
+}
+
+func countDue(numbers []int64, due int64) int {
+	n := 0
+	for _, d := range numbers {
+		if d == due {
+			n++
+		}
+	}
+	return n
+}

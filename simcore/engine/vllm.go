@@ -1,0 +1,529 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/servegrid/servegrid/simcore/kvcache"
+	"github.com/servegrid/servegrid/simcore/perfmodel"
+)
+
+// VLLM is a worker with the vLLM-style scheduler: running requests first, then waiting ones in order as long as
+// they fit, with chunked prefill, prefix caching and preemption by recomputation.
+type VLLM struct {
+	env       *Environment
+	index     int32
+	blockSize int32
+	maxSeqs   int
+	maxTokens int
+
+	cache   kvcache.Cache
+	running []int32
+	waiting queue
+	blocked bool // the head of waiting cannot be admitted before blocks are released
+
+	pass    passState
+	run     run
+	ended   []int32
+	emitted []int32
+	idle    int // passes in a row that took no time and led to nothing
+
+	preemptions int64
+}
+
+// passState is what one pass accumulates.
+type passState struct {
+	number    int64 // counts passes, those of runs included
+	budget    int32
+	preempted bool
+	progress  bool
+	prefills  int64 // prompts computed, and the sums of their lengths after and before the pass
+	after     int64
+	before    int64
+}
+
+// outcome is what scheduling one request led to.
+type outcome int8
+
+const (
+	scheduled outcome = iota
+	notScheduled
+	selfPreempted
+)
+
+// NewVLLM returns an idle worker.
+func NewVLLM(env *Environment, index int) *VLLM {
+	v := &VLLM{
+		env:       env,
+		blockSize: int32(env.Config.BlockSize),
+		maxSeqs:   limitOr(env.Config.MaxNumSeqs),
+		maxTokens: limitOr(env.Config.MaxNumBatchedTokens),
+	}
+	v.Reset(index)
+	return v
+}
+
+// Reset makes the worker idle with an empty cache, as another worker with the given index. Its memory is kept, and
+// it goes on counting preemptions.
+func (v *VLLM) Reset(index int) {
+	v.index = int32(index)
+	v.cache.Reset(v.env.Config.NumGPUBlocks, v.env.Blocks.IDs)
+	v.running, v.waiting, v.blocked = v.running[:0], queue{ring: v.waiting.ring}, false
+	v.pass = passState{}
+	v.run.active, v.run.steady = false, false
+}
+
+// Preemptions counts how often a request lost its blocks since the worker was made.
+func (v *VLLM) Preemptions() int64 { return v.preemptions }
+
+// HasWork reports whether any request waits or runs.
+func (v *VLLM) HasWork() bool { return len(v.running) > 0 || v.waiting.len() > 0 }
+
+// Submit adds a request to the waiting queue.
+func (v *VLLM) Submit(request int32) {
+	r := &v.env.Requests[request]
+	r.Worker, r.State = v.index, Waiting
+	r.full = r.Input / v.blockSize
+	v.waiting.pushBack(request)
+}
+
+// mayAdmit reports whether a request that waits, or would, could be admitted by the next pass as far as is known
+// without looking at it.
+func (v *VLLM) mayAdmit() bool { return !v.blocked && len(v.running) < v.maxSeqs }
+
+// Start begins what comes next at the given time: a pass, or a run of equal passes none of which starts at stop or
+// later, nor at arrival or later if the request that arrives then could join. It returns when that ends. progress
+// is false when there was nothing that the worker could do; it then waits for another request.
+func (v *VLLM) Start(now, arrival, stop float64) (end float64, progress bool, err error) {
+	if v.mayAdmit() {
+		stop = min(stop, arrival)
+	}
+	if v.run.steady && !v.env.EveryPass && v.startRun(now, stop) {
+		return v.run.end, true, nil
+	}
+	return v.onePass(now)
+}
+
+// onePass computes a whole pass at its start; its tokens carry its end.
+func (v *VLLM) onePass(now float64) (end float64, progress bool, err error) {
+	v.leaveRun()
+	v.ended = v.ended[:0]
+	v.pass = passState{number: v.pass.number + 1, budget: int32(min(v.maxTokens, unlimited))}
+	if err := v.scheduleRunning(now); err != nil {
+		return now, false, err
+	}
+	if err := v.admit(now); err != nil {
+		return now, false, err
+	}
+	prefill := v.prefillTime()
+	decode, err := v.emit(now)
+	if err != nil {
+		return now, false, err
+	}
+	end = now + prefill.Ms() + decode.Ms()
+	v.recordTokens(now, end, prefill+decode)
+	v.enterRun(end)
+	v.run.start, v.run.end = now, end
+	if end > now || len(v.emitted) > 0 || len(v.ended) > 0 {
+		v.idle = 0
+		return end, true, nil
+	}
+	if v.idle++; v.idle > maxIdlePasses {
+		_, err := v.Stuck(now)
+		return now, false, err
+	}
+	return end, v.pass.progress, nil
+}
+
+// maxIdlePasses is how many passes in a row may take no time and lead to nothing.
+const maxIdlePasses = 1024
+
+// Stuck explains, when the worker has requests but nothing will ever happen, which one is to blame and why. It
+// returns false for a worker without requests.
+func (v *VLLM) Stuck(now float64) (bool, error) {
+	for _, id := range v.running {
+		if r := &v.env.Requests[id]; r.Output == 0 {
+			return true, &StuckError{int(id), now, "it asks for 0 output tokens, so it never completes"}
+		}
+	}
+	if v.waiting.len() > 0 {
+		id := v.waiting.front()
+		r := &v.env.Requests[id]
+		why := fmt.Sprintf("it waits for %d KV blocks of %d tokens, and the pool has %d (engine.num_gpu_blocks)",
+			ceilDiv(r.length(), v.blockSize), v.blockSize, v.cache.Total())
+		if !v.env.Config.EnableChunkedPrefill && int(r.Input) > v.maxTokens {
+			why = fmt.Sprintf("its %d input tokens exceed the budget of a pass, %d (engine.max_num_batched_tokens), and chunked prefill is off",
+				r.Input, v.maxTokens)
+		}
+		return true, &StuckError{int(id), now, why}
+	}
+	if len(v.running) > 0 {
+		return true, &StuckError{int(v.running[0]), now, "its passes take no time and produce no token"}
+	}
+	return false, nil
+}
+
+// scheduleRunning gives running requests their next tokens, oldest first, while the budget lasts.
+func (v *VLLM) scheduleRunning(now float64) error {
+	// The index moves on even when an older request was preempted meanwhile: in FIFO mode one request is then
+	// passed over, as in the reference.
+	for i := 0; i < len(v.running) && v.pass.budget > 0; {
+		got, err := v.schedule(now, v.running[i], 0)
+		switch {
+		case err != nil:
+			return err
+		case got == notScheduled:
+			return nil
+		case got == scheduled:
+			i++
+		}
+	}
+	return nil
+}
+
+// admit moves waiting requests to running, in order, while they fit.
+func (v *VLLM) admit(now float64) error {
+	for !v.pass.preempted && len(v.running) < v.maxSeqs && v.waiting.len() > 0 {
+		id := v.waiting.front()
+		r := &v.env.Requests[id]
+		if r.State == Waiting && v.neverFits(r) {
+			v.waiting.popFront()
+			r.State = Rejected
+			v.ended = append(v.ended, id)
+			continue
+		}
+		cached, missing := v.lookUp(id, r)
+		if missing > v.cache.Available() {
+			v.blocked = true
+			return nil
+		}
+		v.waiting.popFront()
+		got, err := v.schedule(now, id, cached)
+		if err != nil {
+			return err
+		}
+		if got != scheduled {
+			v.waiting.pushFront(id)
+			return nil
+		}
+		v.running = append(v.running, id)
+		if r.AdmittedMs == Never {
+			r.AdmittedMs, r.ReusedFirst = now, cached
+		}
+		r.Reused = max(r.Reused, cached)
+		r.State = Running
+		v.pass.progress = true
+		if r.used == 0 && v.pass.budget == 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+// neverFits reports whether a request that has not run yet exceeds the pool or the context.
+func (v *VLLM) neverFits(r *Request) bool {
+	if ceilDiv(r.length(), v.blockSize) > int32(v.cache.Total()) {
+		return true
+	}
+	return v.env.Config.ContextLength > 0 && int(r.Input) >= v.env.Config.ContextLength
+}
+
+// lookUp returns the number of cached tokens of a waiting request, and how many slots its whole prompt needs
+// besides the blocks that other requests hold.
+func (v *VLLM) lookUp(id int32, r *Request) (cached int32, missing int) {
+	blocks := ceilDiv(r.length(), v.blockSize)
+	if !v.env.Config.EnablePrefixCaching {
+		return 0, int(blocks)
+	}
+	most := r.full
+	if !v.env.Rules.FullPromptHit {
+		most = (r.length() - 1) / v.blockSize // the last token is always computed
+	}
+	resident, heldBlocks := v.cache.Match(v.env.sequence(id), int(most))
+	cached = int32(resident) * v.blockSize
+	if v.env.Rules.FullPromptHit {
+		cached = min(cached, r.Input)
+		heldBlocks = min(heldBlocks, int(r.Input/v.blockSize))
+	}
+	return cached, int(blocks) - heldBlocks
+}
+
+// schedule gives one request as many tokens as the budget allows and the blocks for them. cached tokens count as
+// computed. When blocks run out, running requests are preempted, the request itself perhaps.
+func (v *VLLM) schedule(now float64, id, cached int32) (outcome, error) {
+	r := &v.env.Requests[id]
+	before := r.computed + cached
+	remaining := r.length() - before
+	if !v.env.Config.EnableChunkedPrefill && r.Input-before > v.pass.budget {
+		return notScheduled, nil
+	}
+	want := min(remaining, v.pass.budget)
+	if want == 0 && remaining > 0 {
+		return notScheduled, nil
+	}
+	target := before + want
+	for !v.hold(id, r, target) {
+		victim, ok := v.victim()
+		if !ok {
+			return notScheduled, nil
+		}
+		if victim == id && len(v.running) == 1 {
+			return notScheduled, v.stuck(now, id, ceilDiv(target, v.blockSize))
+		}
+		v.preempt(victim)
+		if victim == id {
+			return selfPreempted, nil
+		}
+	}
+	r.computed = target
+	r.pass, r.used = v.pass.number, want
+	r.before, r.after = min(before, r.Input), min(target, r.Input)
+	if r.after > r.before {
+		v.pass.prefills++
+		v.pass.after += int64(r.after)
+		v.pass.before += int64(r.before)
+	}
+	v.pass.budget -= want
+	v.pass.progress = v.pass.progress || want > 0
+	return scheduled, nil
+}
+
+// hold makes a request hold the blocks of its first target tokens, or nothing more than before.
+func (v *VLLM) hold(id int32, r *Request, target int32) bool {
+	full, want := r.full, ceilDiv(target, v.blockSize)
+	if !v.env.Rules.BlocksAtEmission {
+		full = target / v.blockSize // a block gets its identity with its last token
+	}
+	full = max(r.blocks, min(want, full))
+	if full == r.blocks && (want == full || r.partial) {
+		return true
+	}
+	// A partial block becomes the first of the full ones, or stays.
+	if r.partial {
+		v.cache.ReleaseAnonymous()
+	}
+	anonymous := 0
+	if want > full {
+		anonymous = 1
+	}
+	if !v.cache.Hold(v.env.sequence(id), int(r.blocks), int(full), anonymous) {
+		if r.partial {
+			v.cache.Hold(kvcache.Sequence{}, 0, 0, 1)
+		}
+		return false
+	}
+	r.blocks, r.partial = full, anonymous > 0
+	return true
+}
+
+// settle gives the partial block an identity once all its tokens are computed.
+func (v *VLLM) settle(id int32, r *Request, computed int32) {
+	if r.partial && computed/v.blockSize > r.blocks {
+		v.promote(id, r)
+	}
+}
+
+func (v *VLLM) promote(id int32, r *Request) {
+	v.cache.Promote(v.env.sequence(id), int(r.blocks))
+	r.blocks++
+	r.full = max(r.full, r.blocks)
+	r.partial = false
+}
+
+// victim returns the running request that has to give up its blocks first.
+func (v *VLLM) victim() (int32, bool) {
+	if len(v.running) == 0 {
+		return 0, false
+	}
+	if v.env.Config.PreemptionMode == PreemptFIFO {
+		return v.running[0], true
+	}
+	return v.running[len(v.running)-1], true
+}
+
+// preempt takes a running request's blocks and puts it at the head of the waiting queue. It keeps its tokens.
+func (v *VLLM) preempt(id int32) {
+	r := &v.env.Requests[id]
+	v.release(id, r)
+	if r.pass == v.pass.number {
+		v.pass.budget += r.used
+		if r.after > r.before {
+			v.pass.prefills--
+			v.pass.after -= int64(r.after)
+			v.pass.before -= int64(r.before)
+		}
+		r.pass = 0
+	}
+	r.computed, r.State = 0, Preempted
+	at := slices.Index(v.running, id)
+	v.running = slices.Delete(v.running, at, at+1)
+	v.waiting.pushFront(id)
+	v.pass.preempted = true
+	v.preemptions++
+}
+
+// release gives up all blocks of a request, the last one first.
+func (v *VLLM) release(id int32, r *Request) {
+	if r.partial {
+		v.cache.ReleaseAnonymous()
+		r.partial = false
+	}
+	if r.blocks > 0 {
+		v.cache.Release(v.env.sequence(id), int(r.blocks))
+		r.blocks = 0
+	}
+	v.blocked = false
+}
+
+func (v *VLLM) prefillTime() perfmodel.Nanoseconds {
+	n := v.pass.prefills
+	if n == 0 {
+		return 0
+	}
+	ms := v.env.Model.PrefillMs(perfmodel.Prefill{Requests: int(n), Length: int(v.pass.after / n), Prefix: int(v.pass.before / n)})
+	return perfmodel.Quantise(ms, v.env.Config.SpeedupRatio)
+}
+
+// decodeTime prices a decode step of requests with the given total length, at the blocks held now.
+func (v *VLLM) decodeTime(requests int, lengths int64) perfmodel.Nanoseconds {
+	ms := v.env.Model.DecodeMs(perfmodel.Decode{
+		Requests:   requests,
+		HeldTokens: v.cache.Held() * int(v.blockSize),
+		PoolTokens: v.cache.Total() * int(v.blockSize),
+		Context:    int(lengths / int64(requests)),
+	})
+	return perfmodel.Quantise(ms, v.env.Config.SpeedupRatio*v.env.Config.DecodeSpeedupRatio)
+}
+
+// emit lets every request whose known tokens are all computed produce a token, and returns the decode time.
+func (v *VLLM) emit(now float64) (perfmodel.Nanoseconds, error) {
+	v.emitted = v.emitted[:0]
+	decoding, lengths := 0, int64(0)
+	for _, id := range v.running {
+		r := &v.env.Requests[id]
+		if r.computed < r.length() || r.Tokens >= r.Output && r.Output > 0 {
+			continue
+		}
+		if r.Output == 0 {
+			if !v.env.Rules.OutputZeroNeverEnds {
+				v.emitted = append(v.emitted, id)
+			}
+			continue
+		}
+		v.emitted = append(v.emitted, id)
+		if v.env.Rules.DecodeInPrefillPass || r.Tokens > 0 {
+			decoding++
+			lengths += int64(r.length())
+		}
+	}
+	var decode perfmodel.Nanoseconds
+	if decoding > 0 {
+		decode = v.decodeTime(decoding, lengths)
+	}
+	emitted := v.emitted[:0]
+	for _, id := range v.emitted {
+		ok, err := v.emitOne(now, id)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			emitted = append(emitted, id)
+		}
+	}
+	v.emitted = emitted
+	if len(emitted) == 0 {
+		decode = 0
+	}
+	v.running = slices.DeleteFunc(v.running, func(id int32) bool { return v.env.Requests[id].State == Completed })
+	return decode, nil
+}
+
+// emitOne adds a token to a request and completes it if it was the last; false means that there was no block for
+// it.
+func (v *VLLM) emitOne(now float64, id int32) (bool, error) {
+	r := &v.env.Requests[id]
+	if r.State != Running {
+		return false, nil // preempted by an earlier request of this pass
+	}
+	if r.Output > 0 {
+		if v.env.Rules.BlocksAtEmission {
+			if ok, err := v.openBlock(now, id, r); !ok {
+				return false, err
+			}
+		}
+		r.Tokens++
+	}
+	if r.Tokens == r.Output {
+		v.complete(id, r)
+	}
+	return true, nil
+}
+
+// openBlock makes room for the next token of a request, preempting others as needed; false means that the request
+// itself was preempted. A filled partial block keeps the identity that it gets here even then.
+func (v *VLLM) openBlock(now float64, id int32, r *Request) (bool, error) {
+	if r.length()%v.blockSize != 0 {
+		return true, nil
+	}
+	if r.partial {
+		v.promote(id, r)
+	}
+	for !v.cache.Hold(kvcache.Sequence{}, 0, 0, 1) {
+		victim, _ := v.victim()
+		if victim == id && len(v.running) == 1 {
+			return false, v.stuck(now, id, r.blocks+1)
+		}
+		v.preempt(victim)
+		if victim == id {
+			return false, nil
+		}
+	}
+	r.partial = true
+	return true, nil
+}
+
+func (v *VLLM) complete(id int32, r *Request) {
+	if !v.env.Rules.BlocksAtEmission {
+		v.settle(id, r, r.computed)
+	}
+	v.release(id, r)
+	r.State = Completed
+	v.ended = append(v.ended, id)
+}
+
+// recordTokens stamps the tokens of this pass with its end.
+func (v *VLLM) recordTokens(now, end float64, duration perfmodel.Nanoseconds) {
+	together := int64(0) // requests whose last token came out at the start of this pass
+	for _, id := range v.emitted {
+		r := &v.env.Requests[id]
+		switch {
+		case r.Output == 0:
+			continue
+		case r.FirstTokenMs == Never:
+			r.FirstTokenMs = end
+		default:
+			if r.SecondTokenMs == Never {
+				r.SecondTokenMs = end
+			}
+			if r.LastTokenMs == now {
+				together++
+			} else {
+				v.env.Gaps.RecordGaps(perfmodel.Nanoseconds(math.Round((end-r.LastTokenMs)*1e6)), 1)
+			}
+		}
+		r.LastTokenMs = end
+	}
+	if together > 0 {
+		v.env.Gaps.RecordGaps(duration, together)
+	}
+}
+
+func (v *VLLM) stuck(now float64, id, blocks int32) error {
+	r := &v.env.Requests[id]
+	return &StuckError{Request: int(id), TimeMs: now, Why: fmt.Sprintf(
+		"its %d input tokens and %d of %d output tokens need %d KV blocks of %d tokens, and the pool has %d (engine.num_gpu_blocks)",
+		r.Input, r.Tokens+1, r.Output, blocks, v.blockSize, v.cache.Total())}
+}
+
+func ceilDiv(a, b int32) int32 { return (a + b - 1) / b }

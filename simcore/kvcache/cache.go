@@ -1,0 +1,348 @@
+// Package kvcache manages the KV blocks of one worker: which are held by requests, which are cached, which must
+// go when room is needed.
+//
+// A block is named by its sequence id (see workload.BlockTable), which stands for its tokens and everything
+// before them. The cache relies on what follows from that: a request holds its blocks from the front, releases
+// them from the back, and the longest-unused block goes first, so resident blocks of any prompt form a prefix of
+// it, and so do held ones. Looking up a prompt therefore takes one test a segment and a binary search in one.
+package kvcache
+
+import "github.com/servegrid/servegrid/simcore/workload"
+
+// Sequence is the list of full blocks of one request: the known ones, then private ones.
+type Sequence struct {
+	// Segments are the known blocks; Known is their number.
+	Segments []workload.Segment
+	Known    int32
+	// Private is the id of the first block after the known ones.
+	Private uint32
+}
+
+const (
+	pageBits = 6
+	pageSize = 1 << pageBits
+	pageMask = pageSize - 1
+)
+
+// The states of a block, as stored in page.state; held+n means n+1 holders.
+const (
+	absent = 0
+	cached = 1
+	held   = 2
+)
+
+// page holds the state of pageSize neighbouring ids. A page exists while one of its ids is resident.
+type page struct {
+	state    [pageSize]int32
+	stamp    [pageSize]uint32 // number of the release that last put the block in the queue
+	resident int32
+}
+
+// released is a run of ids in the eviction queue; they go from the highest id down. Blocks that were taken
+// again since carry another stamp and are passed over.
+type released struct {
+	start, len, stamp uint32
+}
+
+// Cache is the block pool of one worker. The zero value must be set up with [Cache.Reset].
+type Cache struct {
+	total, free, cachedBlocks int
+	directory                 []int32 // page number + 1 by id >> pageBits; 0 where there is none
+	pages                     []page
+	sparePages                []int32
+	queue                     []released
+	head                      int // first live entry of queue
+	stamp                     uint32
+	compactAt                 int // queue length at which dead entries are dropped
+}
+
+// minCompact keeps small queues from being compacted at all.
+const minCompact = 1024
+
+// Reset empties the cache and gives it total block slots, for sequence ids below ids.
+func (c *Cache) Reset(total int, ids uint32) {
+	pages := int(ids>>pageBits) + 1
+	if cap(c.directory) < pages {
+		c.directory = make([]int32, pages)
+	}
+	c.directory = c.directory[:pages]
+	clear(c.directory)
+	c.total, c.free, c.cachedBlocks = total, total, 0
+	c.pages, c.sparePages = c.pages[:0], c.sparePages[:0]
+	c.queue, c.head, c.stamp, c.compactAt = c.queue[:0], 0, 0, minCompact
+}
+
+// Total is the number of block slots, Held the number of distinct blocks that requests hold, Available the number
+// of slots that are free or hold evictable blocks.
+func (c *Cache) Total() int     { return c.total }
+func (c *Cache) Held() int      { return c.total - c.free - c.cachedBlocks }
+func (c *Cache) Available() int { return c.free + c.cachedBlocks }
+
+func (c *Cache) stateOf(id uint32) int32 {
+	p := c.directory[id>>pageBits]
+	if p == 0 {
+		return absent
+	}
+	return c.pages[p-1].state[id&pageMask]
+}
+
+// Match returns how many of the first n blocks of a sequence are resident, and how many of those are held.
+func (c *Cache) Match(s Sequence, n int) (resident, heldBlocks int) {
+	resident = c.prefix(s, n, cached)
+	return resident, c.prefix(s, resident, held)
+}
+
+// prefix returns how many of the first n blocks of a sequence are at least in the given state.
+func (c *Cache) prefix(s Sequence, n int, state int32) int {
+	done := 0
+	for _, segment := range s.Segments {
+		length := min(int(segment.Len), n-done)
+		if length <= 0 {
+			return done
+		}
+		if found := c.prefixOf(segment.Start, length, state); found < length {
+			return done + found
+		}
+		done += length
+	}
+	if n > done {
+		done += c.prefixOf(s.Private, n-done, state)
+	}
+	return done
+}
+
+// prefixOf returns how many of the length ids from start on are at least in the given state.
+func (c *Cache) prefixOf(start uint32, length int, state int32) int {
+	if c.stateOf(start+uint32(length-1)) >= state {
+		return length
+	}
+	low, high := 0, length-1 // the first id below the state is in [low, high]
+	for low < high {
+		middle := (low + high) / 2
+		if c.stateOf(start+uint32(middle)) >= state {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low
+}
+
+// Hold takes the blocks from (inclusive) to (exclusive) of a sequence for a request that holds those before, and
+// slots for anonymous partial blocks, which have no identity yet. Resident blocks are shared, others get a slot,
+// evicting the longest unused blocks as needed. It takes all or nothing; false means that there are not enough
+// slots.
+func (c *Cache) Hold(s Sequence, from, to, anonymous int) bool {
+	resident, heldBlocks := from, from
+	if from < to {
+		resident, heldBlocks = c.Match(s, to)
+		resident, heldBlocks = max(resident, from), max(heldBlocks, from)
+	}
+	if c.free+c.cachedBlocks-(resident-heldBlocks) < to-resident+anonymous {
+		return false
+	}
+	c.share(s, from, resident)
+	c.fill(s, resident, to)
+	for c.free < anonymous {
+		c.evict()
+	}
+	c.free -= anonymous
+	return true
+}
+
+// ReleaseAnonymous gives the slot of a partial block back.
+func (c *Cache) ReleaseAnonymous() { c.free++ }
+
+// Promote turns a partial block, whose slot the request holds, into the index-th block of its sequence. When that
+// block is resident already, it is shared and the slot is given back.
+func (c *Cache) Promote(s Sequence, index int) {
+	c.free++
+	if resident, _ := c.Match(s, index+1); resident > index {
+		c.share(s, index, index+1)
+	} else {
+		c.fill(s, index, index+1)
+	}
+}
+
+// Release gives up the first n blocks of a sequence, the last one first. Blocks that nobody else holds stay
+// cached until their slot is needed.
+func (c *Cache) Release(s Sequence, n int) {
+	c.stamp++
+	if n > int(s.Known) {
+		c.releaseRun(s.Private, n-int(s.Known))
+		n = int(s.Known)
+	}
+	end := 0
+	last := -1
+	for i := range s.Segments {
+		if end >= n {
+			break
+		}
+		end += int(s.Segments[i].Len)
+		last = i
+	}
+	for i := last; i >= 0; i-- {
+		length := int(s.Segments[i].Len)
+		if end > n {
+			length -= end - n
+			end = n
+		}
+		c.releaseRun(s.Segments[i].Start, length)
+		end -= length
+	}
+	if len(c.queue)-c.head >= c.compactAt {
+		c.compact()
+	}
+}
+
+func (c *Cache) releaseRun(start uint32, length int) {
+	entry := released{start: start, len: uint32(length), stamp: c.stamp}
+	freed := 0
+	for id, left := start, length; left > 0; {
+		p := &c.pages[c.directory[id>>pageBits]-1]
+		at := int(id & pageMask)
+		n := min(pageSize-at, left)
+		states, stamps := p.state[at:at+n], p.stamp[at:at+n]
+		for i := range states {
+			states[i]--
+			if states[i] == cached {
+				stamps[i] = c.stamp
+				freed++
+			}
+		}
+		id += uint32(n)
+		left -= n
+	}
+	if freed > 0 {
+		c.cachedBlocks += freed
+		c.queue = append(c.queue, entry)
+	}
+}
+
+// each calls visit for the page of every run of neighbouring ids among the blocks from (inclusive) to (exclusive).
+func (s Sequence) each(from, to int, visit func(start uint32, length int)) {
+	done := 0
+	for _, segment := range s.Segments {
+		if done >= to {
+			return
+		}
+		length := int(segment.Len)
+		if low, high := max(from, done), min(to, done+length); low < high {
+			visit(segment.Start+uint32(low-done), high-low)
+		}
+		done += length
+	}
+	if low := max(from, done); low < to {
+		visit(s.Private+uint32(low-done), to-low)
+	}
+}
+
+// share adds a holder to resident blocks.
+func (c *Cache) share(s Sequence, from, to int) {
+	s.each(from, to, func(start uint32, length int) {
+		for id, left := start, length; left > 0; {
+			p := &c.pages[c.directory[id>>pageBits]-1]
+			at := int(id & pageMask)
+			n := min(pageSize-at, left)
+			states := p.state[at : at+n]
+			for i := range states {
+				if states[i] == cached {
+					c.cachedBlocks--
+				}
+				states[i]++
+			}
+			id += uint32(n)
+			left -= n
+		}
+	})
+}
+
+// fill gives absent blocks a slot and their first holder. The caller has made sure that there are enough slots.
+func (c *Cache) fill(s Sequence, from, to int) {
+	for c.free < to-from {
+		c.evict()
+	}
+	c.free -= to - from
+	s.each(from, to, func(start uint32, length int) {
+		for id, left := start, length; left > 0; {
+			p := c.pageFor(id)
+			at := int(id & pageMask)
+			n := min(pageSize-at, left)
+			states := p.state[at : at+n]
+			for i := range states {
+				states[i] = held
+			}
+			p.resident += int32(n)
+			id += uint32(n)
+			left -= n
+		}
+	})
+}
+
+// pageFor returns the page of an id, made if there is none.
+func (c *Cache) pageFor(id uint32) *page {
+	slot := &c.directory[id>>pageBits]
+	if *slot == 0 {
+		if n := len(c.sparePages); n > 0 {
+			*slot = c.sparePages[n-1]
+			c.sparePages = c.sparePages[:n-1]
+		} else {
+			c.pages = append(c.pages, page{})
+			*slot = int32(len(c.pages))
+		}
+	}
+	return &c.pages[*slot-1]
+}
+
+// evict drops the block that has been cached longest. There must be one.
+func (c *Cache) evict() {
+	for {
+		entry := &c.queue[c.head]
+		for entry.len > 0 {
+			entry.len--
+			id := entry.start + entry.len
+			slot := &c.directory[id>>pageBits]
+			if *slot == 0 {
+				continue
+			}
+			p := &c.pages[*slot-1]
+			at := id & pageMask
+			if p.state[at] != cached || p.stamp[at] != entry.stamp {
+				continue
+			}
+			p.state[at] = absent
+			if p.resident--; p.resident == 0 {
+				c.sparePages = append(c.sparePages, *slot)
+				*slot = 0
+			}
+			c.cachedBlocks--
+			c.free++
+			return
+		}
+		c.head++
+	}
+}
+
+// compact drops queue entries without a block that still waits in them, so that the queue stays proportional to
+// what is cached even when nothing is ever evicted.
+func (c *Cache) compact() {
+	kept := c.queue[:0]
+	for _, entry := range c.queue[c.head:] {
+		if c.waits(entry) {
+			kept = append(kept, entry)
+		}
+	}
+	c.queue, c.head = kept, 0
+	c.compactAt = max(minCompact, 2*len(kept))
+}
+
+func (c *Cache) waits(entry released) bool {
+	for id := entry.start; id < entry.start+entry.len; id++ {
+		if p := c.directory[id>>pageBits]; p != 0 {
+			if page := &c.pages[p-1]; page.state[id&pageMask] == cached && page.stamp[id&pageMask] == entry.stamp {
+				return true
+			}
+		}
+	}
+	return false
+}

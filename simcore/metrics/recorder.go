@@ -1,0 +1,97 @@
+package metrics
+
+import (
+	"math"
+
+	"github.com/servegrid/servegrid/simcore/perfmodel"
+)
+
+// sample is a value with its number of occurrences. Keys sort as the values do.
+type sample struct {
+	key    uint64
+	weight int64
+}
+
+// GapRecorder collects the gaps between tokens. It keeps one entry a distinct gap, so its size does not grow with
+// the number of tokens.
+type GapRecorder struct {
+	folded []sample // sorted, distinct
+	recent []sample
+	spare  []sample
+}
+
+// minFold is how many entries are collected before they are folded.
+const minFold = 1 << 14
+
+// RecordGaps notes that count gaps took so long.
+func (g *GapRecorder) RecordGaps(gap perfmodel.Nanoseconds, count int64) {
+	key := uint64(max(gap, 0))
+	if n := len(g.recent); n > 0 && g.recent[n-1].key == key {
+		g.recent[n-1].weight += count
+		return
+	}
+	if len(g.recent) >= max(minFold, len(g.folded)) {
+		g.fold()
+	}
+	g.recent = append(g.recent, sample{key, count})
+}
+
+// fold sorts the recent entries and merges them into the folded ones.
+func (g *GapRecorder) fold() {
+	g.recent, g.spare = sortSamples(g.recent, g.spare)
+	merged := g.spare[:0]
+	a, b := g.folded, g.recent
+	for len(a) > 0 || len(b) > 0 {
+		var next sample
+		if len(b) == 0 || len(a) > 0 && a[0].key <= b[0].key {
+			next, a = a[0], a[1:]
+		} else {
+			next, b = b[0], b[1:]
+		}
+		if n := len(merged); n > 0 && merged[n-1].key == next.key {
+			merged[n-1].weight += next.weight
+		} else {
+			merged = append(merged, next)
+		}
+	}
+	g.folded, g.spare, g.recent = merged, g.folded, g.recent[:0]
+}
+
+// ITL summarises the gaps in ms.
+func (g *GapRecorder) ITL() Summary {
+	g.fold()
+	return summarise(g.folded, func(key uint64) float64 { return float64(key) / 1e6 })
+}
+
+// ThroughputPerUser summarises 1000 / gap, in tokens/s, over the gaps above 0.
+func (g *GapRecorder) ThroughputPerUser() Summary {
+	g.fold()
+	positive := g.folded
+	if len(positive) > 0 && positive[0].key == 0 {
+		positive = positive[1:]
+	}
+	reversed := make([]sample, len(positive))
+	for i, s := range positive {
+		reversed[len(positive)-1-i] = s
+	}
+	return summarise(reversed, func(key uint64) float64 { return 1000 / (float64(key) / 1e6) })
+}
+
+// Values collects one distribution of values of 0 or more.
+type Values struct {
+	samples []sample
+}
+
+// Grow reserves room for n values.
+func (v *Values) Grow(n int) { v.samples = make([]sample, 0, n) }
+
+// Add adds a value; what is below 0 counts as 0.
+func (v *Values) Add(value float64) {
+	v.samples = append(v.samples, sample{math.Float64bits(max(value, 0)), 1})
+}
+
+// Summary summarises the values added so far.
+func (v *Values) Summary() Summary {
+	v.samples, _ = sortSamples(v.samples, nil)
+	return summarise(v.samples, math.Float64frombits)
+}

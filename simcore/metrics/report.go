@@ -1,0 +1,180 @@
+// Package metrics turns what a simulation recorded into exact figures.
+//
+// Read report.go for the figures and their definitions, summary.go for how distributions are summarised, and
+// recorder.go for how samples are collected while a simulation runs.
+package metrics
+
+// Summary describes one distribution with the reference's definitions: a percentile q is the sample at rank
+// round((n-1)*q/100) of the sorted samples, without interpolation; Std is the population deviation. All are 0
+// when there are no samples.
+type Summary struct {
+	Mean, Min, Max, Median, P75, P90, P95, P99, Std float64
+}
+
+// Report is the outcome of one simulation. It holds no wall-clock figure, so equal inputs give equal reports.
+type Report struct {
+	// NumRequests counts the requests that arrived; Completed those that produced their output; Rejected those
+	// that could never fit; Truncated those whose output was cut to the context length; Unfinished those still
+	// queued or running at the simulated-time cap.
+	NumRequests, CompletedRequests, RejectedRequests, TruncatedRequests, UnfinishedRequests int64
+	// Preemptions counts how often a running request lost its KV blocks.
+	Preemptions int64
+	// TotalInputTokens and TotalOutputTokens sum the lengths of completed requests.
+	TotalInputTokens, TotalOutputTokens int64
+	// DurationMs is the time of the last token, in simulated ms.
+	DurationMs float64
+	// Throughputs over the duration.
+	RequestThroughputRPS, InputThroughputTokS, OutputThroughputTokS, TotalThroughputTokS float64
+	// PrefixCacheReusedRatio is the share of input tokens that came from the prefix cache, taking each request's
+	// best admission; FirstAdmissionReusedRatio takes the first one.
+	PrefixCacheReusedRatio, FirstAdmissionReusedRatio float64
+	// Worker time and GPUs. An aggregated deployment reports its workers under decode.
+	PrefillWorkerSeconds, DecodeWorkerSeconds float64
+	PrefillGPUsPerWorker, DecodeGPUsPerWorker int64
+	// GPUHours is worker time times GPUs per worker.
+	GPUHours float64
+	// OutputThroughputTokSPerGPU is OutputThroughputTokS divided by the GPUs of the deployment.
+	OutputThroughputTokSPerGPU float64
+	// The latency distributions, in ms: per request, except ITL which pools every gap between two tokens.
+	TTFT, TTST, TPOT, ITL, E2ELatency Summary
+	// OutputTokenThroughputPerUser pools 1000/gap over every gap above 0, in tokens/s.
+	OutputTokenThroughputPerUser Summary
+	// Goodput is set when the SLA has a bound.
+	Goodput *Goodput
+	// SimulatorVersion names the semantics that produced the figures, WorkloadDigest the work that was replayed.
+	SimulatorVersion, WorkloadDigest string
+}
+
+// Goodput counts the requests that kept every bound of the SLA.
+type Goodput struct {
+	// CompletedRequests is the number of good requests.
+	CompletedRequests int64
+	// RequestThroughputRPS and OutputThroughputTokS are those of the good requests over the whole duration.
+	RequestThroughputRPS, OutputThroughputTokS float64
+	// SLAAttainment is the share of all arrived requests that were good.
+	SLAAttainment float64
+}
+
+// Direction says which way a figure gets better.
+type Direction int8
+
+// The directions.
+const (
+	Neutral Direction = iota
+	HigherIsBetter
+	LowerIsBetter
+)
+
+// Field describes one figure of a report: the key of the report file and the column of a result table.
+type Field struct {
+	// Name is the key, which is the reference's where the reference has the figure.
+	Name string
+	// Unit is the unit of the value, such as "ms" or "tokens/s".
+	Unit string
+	// Doc says what the figure means, in one sentence.
+	Doc string
+	// Integer marks counts.
+	Integer bool
+	// Better says which way the figure gets better.
+	Better Direction
+
+	get func(*Report) (float64, bool)
+}
+
+// Value returns the figure, and false when this report does not have it.
+func (f Field) Value(r *Report) (float64, bool) { return f.get(r) }
+
+// Fields lists every figure of a report in a fixed order.
+func Fields() []Field { return fields }
+
+var fields = buildFields()
+
+func buildFields() []Field {
+	count := func(name, unit, doc string, better Direction, get func(*Report) int64) Field {
+		return Field{Name: name, Unit: unit, Doc: doc, Integer: true, Better: better,
+			get: func(r *Report) (float64, bool) { return float64(get(r)), true }}
+	}
+	real := func(name, unit, doc string, better Direction, get func(*Report) float64) Field {
+		return Field{Name: name, Unit: unit, Doc: doc, Better: better,
+			get: func(r *Report) (float64, bool) { return get(r), true }}
+	}
+	good := func(name, unit, doc string, integer bool, get func(*Goodput) float64) Field {
+		return Field{Name: name, Unit: unit, Doc: doc, Integer: integer, Better: HigherIsBetter,
+			get: func(r *Report) (float64, bool) {
+				if r.Goodput == nil {
+					return 0, false
+				}
+				return get(r.Goodput), true
+			}}
+	}
+	fs := []Field{
+		count("num_requests", "requests", "Requests that arrived.", Neutral, func(r *Report) int64 { return r.NumRequests }),
+		count("completed_requests", "requests", "Requests that produced their output.", HigherIsBetter, func(r *Report) int64 { return r.CompletedRequests }),
+		count("rejected_requests", "requests", "Requests that could never fit and were dropped.", LowerIsBetter, func(r *Report) int64 { return r.RejectedRequests }),
+		count("truncated_requests", "requests", "Requests whose output was cut to the context length.", LowerIsBetter, func(r *Report) int64 { return r.TruncatedRequests }),
+		count("unfinished_requests", "requests", "Requests still queued or running when the simulated-time cap was reached.", LowerIsBetter, func(r *Report) int64 { return r.UnfinishedRequests }),
+		count("preemptions", "events", "How often a running request lost its KV blocks.", LowerIsBetter, func(r *Report) int64 { return r.Preemptions }),
+		count("total_input_tokens", "tokens", "Input tokens of completed requests.", Neutral, func(r *Report) int64 { return r.TotalInputTokens }),
+		count("total_output_tokens", "tokens", "Requested output tokens of completed requests.", Neutral, func(r *Report) int64 { return r.TotalOutputTokens }),
+		real("duration_ms", "ms", "Simulated time of the last token.", LowerIsBetter, func(r *Report) float64 { return r.DurationMs }),
+		real("request_throughput_rps", "requests/s", "Completed requests per second of duration.", HigherIsBetter, func(r *Report) float64 { return r.RequestThroughputRPS }),
+		real("input_throughput_tok_s", "tokens/s", "Input tokens per second of duration.", HigherIsBetter, func(r *Report) float64 { return r.InputThroughputTokS }),
+		real("output_throughput_tok_s", "tokens/s", "Output tokens per second of duration.", HigherIsBetter, func(r *Report) float64 { return r.OutputThroughputTokS }),
+		real("total_throughput_tok_s", "tokens/s", "Input and output tokens per second of duration.", HigherIsBetter, func(r *Report) float64 { return r.TotalThroughputTokS }),
+		real("output_throughput_tok_s_per_gpu", "tokens/s/GPU", "Output throughput divided by the GPUs of the deployment.", HigherIsBetter, func(r *Report) float64 { return r.OutputThroughputTokSPerGPU }),
+		real("prefix_cache_reused_ratio", "ratio", "Share of input tokens found in the prefix cache, each request's best admission.", HigherIsBetter, func(r *Report) float64 { return r.PrefixCacheReusedRatio }),
+		real("first_admission_prefix_cache_reused_ratio", "ratio", "Share of input tokens found in the prefix cache at the first admission.", HigherIsBetter, func(r *Report) float64 { return r.FirstAdmissionReusedRatio }),
+		real("prefill_worker_seconds", "s", "Time of prefill workers; 0 when aggregated.", LowerIsBetter, func(r *Report) float64 { return r.PrefillWorkerSeconds }),
+		real("decode_worker_seconds", "s", "Time of decode workers, or of all workers when aggregated.", LowerIsBetter, func(r *Report) float64 { return r.DecodeWorkerSeconds }),
+		count("prefill_gpus_per_worker", "GPUs", "GPUs of a prefill worker; 0 when aggregated.", Neutral, func(r *Report) int64 { return r.PrefillGPUsPerWorker }),
+		count("decode_gpus_per_worker", "GPUs", "GPUs of a decode worker, or of any worker when aggregated.", Neutral, func(r *Report) int64 { return r.DecodeGPUsPerWorker }),
+		real("gpu_hours", "GPU-hours", "Worker time multiplied by GPUs per worker.", LowerIsBetter, func(r *Report) float64 { return r.GPUHours }),
+	}
+	for _, d := range []struct {
+		name, what string
+		of         func(*Report) *Summary
+	}{
+		{"ttft", "time from arrival to first token", func(r *Report) *Summary { return &r.TTFT }},
+		{"ttst", "time from first to second token", func(r *Report) *Summary { return &r.TTST }},
+		{"tpot", "a request's mean time per output token after the first", func(r *Report) *Summary { return &r.TPOT }},
+		{"itl", "time between two successive tokens, pooled over all requests", func(r *Report) *Summary { return &r.ITL }},
+		{"e2e_latency", "time from arrival to last token", func(r *Report) *Summary { return &r.E2ELatency }},
+	} {
+		fs = append(fs, summaryFields(d.name+"_ms", "ms", d.what, LowerIsBetter, d.of)...)
+	}
+	fs = append(fs, summaryFields("output_token_throughput_per_user", "tokens/s", "1000 / gap over every gap between tokens, pooled",
+		HigherIsBetter, func(r *Report) *Summary { return &r.OutputTokenThroughputPerUser })...)
+	return append(fs,
+		good("goodput_completed_requests", "requests", "Requests that kept every SLA bound.", true, func(g *Goodput) float64 { return float64(g.CompletedRequests) }),
+		good("goodput_request_throughput_rps", "requests/s", "Good requests per second of duration.", false, func(g *Goodput) float64 { return g.RequestThroughputRPS }),
+		good("goodput_output_throughput_tok_s", "tokens/s", "Output tokens of good requests per second of duration.", false, func(g *Goodput) float64 { return g.OutputThroughputTokS }),
+		good("sla_attainment", "ratio", "Share of arrived requests that kept every SLA bound.", false, func(g *Goodput) float64 { return g.SLAAttainment }),
+	)
+}
+
+func summaryFields(name, unit, what string, better Direction, of func(*Report) *Summary) []Field {
+	stats := []struct {
+		key, doc string
+		get      func(*Summary) float64
+	}{
+		{"mean", "Mean of the ", func(s *Summary) float64 { return s.Mean }},
+		{"min", "Smallest ", func(s *Summary) float64 { return s.Min }},
+		{"max", "Largest ", func(s *Summary) float64 { return s.Max }},
+		{"median", "Median of the ", func(s *Summary) float64 { return s.Median }},
+		{"p75", "75th percentile of the ", func(s *Summary) float64 { return s.P75 }},
+		{"p90", "90th percentile of the ", func(s *Summary) float64 { return s.P90 }},
+		{"p95", "95th percentile of the ", func(s *Summary) float64 { return s.P95 }},
+		{"p99", "99th percentile of the ", func(s *Summary) float64 { return s.P99 }},
+		{"std", "Population standard deviation of the ", func(s *Summary) float64 { return s.Std }},
+	}
+	fs := make([]Field, len(stats))
+	for i, st := range stats {
+		b := better
+		if st.key == "std" {
+			b = LowerIsBetter
+		}
+		fs[i] = Field{Name: st.key + "_" + name, Unit: unit, Doc: st.doc + what + ".", Better: b,
+			get: func(r *Report) (float64, bool) { return st.get(of(r)), true }}
+	}
+	return fs
+}

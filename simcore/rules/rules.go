@@ -1,0 +1,76 @@
+// Package rules holds, in one place, every difference between the behaviours that servegrid can reproduce.
+//
+// The zero-argument default follows the newest public peer (first token out of the prefill pass, real 64-bit
+// prefix identity, errors instead of silent repairs). [Dynamo13] reproduces the DynoSim reference of
+// ai-dynamo 1.3.1, defects included. Code elsewhere reads the fields; nothing branches on a name.
+package rules
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Compat names a rule set as users write it in a spec (`compat: dynamo-1.3`). The empty string is the default set.
+type Compat string
+
+// The rule sets that exist.
+const (
+	Default  Compat = ""
+	Dynamo13 Compat = "dynamo-1.3"
+)
+
+// Names lists the accepted values of the spec's `compat` key; the empty default is not among them.
+func Names() []string { return []string{string(Dynamo13)} }
+
+// Set is one rule set. Every field names the behaviour that is switched on when it is true.
+type Set struct {
+	// DecodeInPrefillPass charges a decode step to requests whose prompt finished in the same pass, so that the
+	// first token costs prefill + decode. Otherwise the first token comes out of the prefill pass.
+	DecodeInPrefillPass bool
+	// BlocksAtEmission takes the KV block of the next token when a token is emitted. Otherwise blocks are taken
+	// when the token is scheduled.
+	BlocksAtEmission bool
+	// FullPromptHit lets a fully cached prompt recompute nothing, and limits cached tokens to the prompt.
+	// Otherwise the last token is always recomputed and a preempted request may hit its own generated blocks.
+	FullPromptHit bool
+	// OutputZeroNeverEnds leaves a request that asks for no output running for ever, which ends in a dead end.
+	// Otherwise it completes at the end of its prefill pass without a token.
+	OutputZeroNeverEnds bool
+	// PowerOfTwoBlocks refuses KV block sizes that are not a power of two of at least 2.
+	PowerOfTwoBlocks bool
+	// HashIDs32 cuts trace hash ids to 32 bits, so that different ids can become the same block.
+	HashIDs32 bool
+	// ClampInput shortens an input longer than its hash ids cover in silence. Otherwise it is an error.
+	ClampInput bool
+	// OnePrefixGroup makes all synthetic prefix groups share one prefix (a consequence of 32-bit ids).
+	OnePrefixGroup bool
+	// SingleWorkerLoop gives a lone worker the reference's loop of its own: in closed loop, a turn that becomes
+	// ready during a pass arrives at its end; the simulated-time cap is looked at before a pass, after releasing
+	// what has arrived; worker time is the time of the last token. Otherwise one worker is like many.
+	SingleWorkerLoop bool
+	// CompletedNeedsToken counts a request as completed as soon as it was admitted and has one token, so that
+	// requests cut off by the simulated-time cap count with their whole requested output.
+	CompletedNeedsToken bool
+}
+
+// For returns the rule set of a compat name. An unknown name is an error that lists the known ones.
+func For(c Compat) (Set, error) {
+	switch c {
+	case Default:
+		return Set{}, nil
+	case Dynamo13:
+		return Set{
+			DecodeInPrefillPass: true,
+			BlocksAtEmission:    true,
+			FullPromptHit:       true,
+			OutputZeroNeverEnds: true,
+			PowerOfTwoBlocks:    true,
+			HashIDs32:           true,
+			ClampInput:          true,
+			OnePrefixGroup:      true,
+			SingleWorkerLoop:    true,
+			CompletedNeedsToken: true,
+		}, nil
+	}
+	return Set{}, fmt.Errorf("compat: %q is not a rule set; leave it out, or use one of: %s", c, strings.Join(Names(), ", "))
+}

@@ -1,0 +1,138 @@
+package simcore
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/servegrid/servegrid/simcore/engine"
+	"github.com/servegrid/servegrid/simcore/metrics"
+	"github.com/servegrid/servegrid/simcore/perfmodel"
+	"github.com/servegrid/servegrid/simcore/rules"
+	"github.com/servegrid/servegrid/simcore/workload"
+)
+
+// SemanticVersion names the behaviour of the simulator. It changes whenever the same configuration and workload
+// give other figures, and is part of every content ID.
+const SemanticVersion = "1"
+
+// Report is the outcome of one simulation.
+type Report = metrics.Report
+
+// StuckError reports a request that can make no progress, ever.
+type StuckError = engine.StuckError
+
+// Options are what a run may do besides returning its report.
+type Options struct {
+	// Records, when set, receives the record of every request that arrived, in order of arrival.
+	Records func(RequestRecord)
+	// everyPass simulates each pass by itself, for tests that compare with the faster way.
+	everyPass bool
+}
+
+// Run simulates one configuration on one workload. It is deterministic and single-threaded, and returns early
+// with the context's error when ctx is cancelled. An invalid configuration is a [problem.List]; a workload that
+// can make no progress is a [*StuckError].
+func Run(ctx context.Context, cfg Config, w *workload.Workload, opt Options) (*Report, error) {
+	if err := cfg.Validate().Err(); err != nil {
+		return nil, err
+	}
+	s, err := newSimulation(ctx, cfg, w, opt)
+	if err != nil {
+		return nil, err
+	}
+	if s.independent() {
+		err = s.runAlone()
+	} else {
+		err = s.runCluster()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if opt.Records != nil {
+		s.emitRecords(opt.Records)
+	}
+	return s.report(), nil
+}
+
+// simulation is the state of one run.
+type simulation struct {
+	ctx      context.Context
+	cfg      Config
+	rules    rules.Set
+	workload *workload.Workload
+	env      engine.Environment
+	gaps     metrics.GapRecorder
+	stop     float64 // no pass starts at this time or later
+
+	arrived     int64
+	preemptions int64
+	endMs       float64 // when the last event happened
+}
+
+// checkEvery is how many steps go by between two looks at the context.
+const checkEvery = 1024
+
+func newSimulation(ctx context.Context, cfg Config, w *workload.Workload, opt Options) (*simulation, error) {
+	set, err := rules.For(cfg.Compat)
+	if err != nil {
+		return nil, err
+	}
+	model, err := perfmodel.New(cfg.Timing)
+	if err != nil {
+		return nil, err
+	}
+	blocks, err := w.Blocks(cfg.Engine.BlockSize, cfg.Engine.EnablePrefixCaching)
+	if err != nil {
+		return nil, err
+	}
+	if ok, session := w.HasArrivals(); cfg.Load.Mode == LoadTrace && !ok {
+		return nil, fmt.Errorf("load.mode: trace needs the start of every session, and the first turn of session %s of %s has no timestamp; use mode concurrency or rate",
+			w.SessionName(session), w.Name)
+	}
+	s := &simulation{ctx: ctx, cfg: cfg, rules: set, workload: w, stop: math.Inf(1)}
+	if cfg.Load.MaxSimTimeSeconds > 0 {
+		s.stop = math.Nextafter(cfg.Load.MaxSimTimeSeconds*1000, math.Inf(1))
+	}
+	s.env = engine.Environment{
+		Config:    cfg.Engine,
+		Rules:     set,
+		Model:     model,
+		Blocks:    blocks,
+		Requests:  s.requests(),
+		Gaps:      &s.gaps,
+		EveryPass: opt.everyPass,
+	}
+	return s, nil
+}
+
+// requests prepares the life of every request, before it arrives.
+func (s *simulation) requests() []engine.Request {
+	w := s.workload
+	out := make([]engine.Request, w.Requests())
+	for i := range out {
+		r := &out[i]
+		r.Input, r.Output = w.Input[i], w.Output[i]
+		if limit := s.cfg.Engine.ContextLength; limit > 0 && int(r.Input) < limit && int(r.Input)+int(r.Output) > limit {
+			r.Output = int32(limit) - r.Input
+			r.Truncated = true
+		}
+		r.ArrivalMs, r.AdmittedMs = engine.Never, engine.Never
+		r.FirstTokenMs, r.SecondTokenMs, r.LastTokenMs = engine.Never, engine.Never, engine.Never
+	}
+	return out
+}
+
+// independent reports whether nothing couples the workers: who serves a request then depends on nothing but its
+// place in the order of arrival, and the workers can be simulated one after another.
+func (s *simulation) independent() bool {
+	return s.cfg.Load.Mode != LoadConcurrency && s.workload.SingleTurn()
+}
+
+// deadEnd explains why requests are left when nothing will happen any more.
+func deadEnd(worker *engine.VLLM, now float64) error {
+	if _, err := worker.Stuck(now); err != nil {
+		return err
+	}
+	return nil
+}

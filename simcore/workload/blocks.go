@@ -1,0 +1,311 @@
+package workload
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// Segment is a run of consecutive sequence ids: Start, Start+1, … Start+Len-1.
+type Segment struct{ Start, Len uint32 }
+
+// BlockTable says which KV blocks each prompt consists of, for one KV block size. A block is named by its
+// sequence id, a dense integer that stands for the block's tokens and everything before them: two prompts share
+// a leading block exactly when they have the same id there. The table is immutable and shared by every
+// simulation with the same block size.
+type BlockTable struct {
+	// BlockSize is the number of tokens in a KV block.
+	BlockSize int
+	// IDs is the number of sequence ids: all are below it.
+	IDs uint32
+
+	segmentStart []uint32
+	segments     []Segment
+	known        []int32
+	private      []uint32
+}
+
+// Segments returns the sequence ids of a request's known full blocks, in prompt order. They cover the prompt's
+// full blocks and, with planned outputs, those of the output. The slice must not be changed.
+func (t *BlockTable) Segments(request int) []Segment {
+	return t.segments[t.segmentStart[request]:t.segmentStart[request+1]]
+}
+
+// Known is the number of blocks that Segments covers.
+func (t *BlockTable) Known(request int) int { return int(t.known[request]) }
+
+// Private returns the id of the k-th block after the known ones. Its content is the request's own, so no other
+// request ever has it.
+func (t *BlockTable) Private(request, k int) uint32 { return t.private[request] + uint32(k) }
+
+// tableKey selects a block table.
+type tableKey struct {
+	blockSize int
+	sharing   bool
+}
+
+// Blocks returns the block table for a KV block size in tokens. Without sharing every block is private, which is
+// how an engine without prefix caching sees prompts. Tables are made once and kept. A workload with more blocks
+// than 32 bits can number is an error.
+func (w *Workload) Blocks(blockSize int, sharing bool) (*BlockTable, error) {
+	key := tableKey{blockSize, sharing}
+	w.tableMu.Lock()
+	defer w.tableMu.Unlock()
+	if t, ok := w.tables[key]; ok {
+		return t, w.tableErrs[key]
+	}
+	t, err := w.makeTable(blockSize, sharing)
+	w.tables[key], w.tableErrs[key] = t, err
+	return t, err
+}
+
+func (w *Workload) makeTable(blockSize int, sharing bool) (*BlockTable, error) {
+	t := &BlockTable{
+		BlockSize:    blockSize,
+		segmentStart: make([]uint32, 1, w.Requests()+1),
+		known:        make([]int32, w.Requests()),
+		private:      make([]uint32, w.Requests()),
+	}
+	var shared uint64
+	switch {
+	case !sharing || len(w.hashes) == 0 && w.planned == nil:
+		for range w.Input {
+			t.segmentStart = append(t.segmentStart, 0)
+		}
+	case w.BlockSize%blockSize == 0 && w.planned == nil:
+		shared = w.alignedSegments(t)
+	default:
+		shared = w.contentSegments(t)
+	}
+	if shared < math.MaxUint32 {
+		for i := range w.Input {
+			t.private[i] = uint32(shared)
+			// One block more than needed, for the partial block that a last token may open.
+			all := (uint64(w.Input[i])+uint64(w.Output[i]))/uint64(blockSize) + 2
+			shared += all - uint64(t.known[i])
+			if shared >= math.MaxUint32 {
+				break
+			}
+		}
+	}
+	if shared >= math.MaxUint32 {
+		return nil, fmt.Errorf("workload %s has more than %d KV blocks of %d tokens; use a larger block size", w.Name, uint32(math.MaxUint32), blockSize)
+	}
+	t.IDs = uint32(shared)
+	return t, nil
+}
+
+// alignedSegments fills the table when every trace block is a whole number of KV blocks: each node of the chain
+// index then owns that many consecutive ids. It returns the number of ids.
+func (w *Workload) alignedSegments(t *BlockTable) uint64 {
+	w.chainOnce.Do(func() { w.chains = newChainIndex(w) })
+	perNode := w.BlockSize / t.BlockSize
+	if uint64(w.chains.nodes)*uint64(perNode) >= math.MaxUint32 {
+		return math.MaxUint32
+	}
+	t.segments = make([]Segment, 0, len(w.chains.runs))
+	for i := range w.Input {
+		full := uint32(0)
+		if w.hashStart[i+1] > w.hashStart[i] {
+			full = uint32(int(w.Input[i]) / t.BlockSize)
+		}
+		t.known[i] = int32(full)
+		for _, run := range w.chains.runs[w.chains.runStart[i]:w.chains.runStart[i+1]] {
+			if full == 0 {
+				break
+			}
+			n := min(run.Len*uint32(perNode), full)
+			t.segments = append(t.segments, Segment{run.Start * uint32(perNode), n})
+			full -= n
+		}
+		t.segmentStart = append(t.segmentStart, uint32(len(t.segments)))
+	}
+	return uint64(w.chains.nodes) * uint64(perNode)
+}
+
+// chainIndex numbers every distinct chain of trace blocks. A node is a hash id together with all ids before it.
+type chainIndex struct {
+	nodes    uint32
+	runStart []uint32
+	runs     []Segment // runs of consecutive node numbers, request by request
+}
+
+type chainKey struct {
+	parent uint32
+	hash   uint64
+}
+
+// noNode stands for "no node" and for the parent of a first block.
+const noNode = math.MaxUint32
+
+func newChainIndex(w *Workload) *chainIndex {
+	c := &chainIndex{runStart: make([]uint32, 1, w.Requests()+1)}
+	first := newFirstNodes(w.hashes)
+	further := map[chainKey]uint32{}
+	var parents []uint32
+	for i := range w.Input {
+		ids := w.Hashes(i)
+		if w.BlockSize > 0 {
+			ids = ids[:min(len(ids), (int(w.Input[i])+w.BlockSize-1)/w.BlockSize)]
+		}
+		parent, run := uint32(noNode), Segment{}
+		for _, id := range ids {
+			// In most traces an id names its whole prefix, so it occurs under one parent only.
+			node := first.get(id)
+			switch {
+			case node == noNode:
+				node = uint32(len(parents))
+				first.set(id, node)
+				parents = append(parents, parent)
+			case parents[node] != parent:
+				key := chainKey{parent, id}
+				other, ok := further[key]
+				if !ok {
+					other = uint32(len(parents))
+					further[key] = other
+					parents = append(parents, parent)
+				}
+				node = other
+			}
+			if run.Len > 0 && node == run.Start+run.Len {
+				run.Len++
+			} else {
+				if run.Len > 0 {
+					c.runs = append(c.runs, run)
+				}
+				run = Segment{node, 1}
+			}
+			parent = node
+		}
+		if run.Len > 0 {
+			c.runs = append(c.runs, run)
+		}
+		c.runStart = append(c.runStart, uint32(len(c.runs)))
+	}
+	c.nodes = uint32(len(parents))
+	return c
+}
+
+// firstNodes maps a hash id to the first node made for it: an array while the ids are dense, else a map.
+type firstNodes struct {
+	dense  []uint32
+	sparse map[uint64]uint32
+}
+
+func newFirstNodes(ids []uint64) firstNodes {
+	var most uint64
+	for _, id := range ids {
+		most = max(most, id)
+	}
+	if most >= uint64(4*len(ids)+1024) {
+		return firstNodes{sparse: make(map[uint64]uint32, len(ids)/2)}
+	}
+	dense := make([]uint32, most+1)
+	for i := range dense {
+		dense[i] = noNode
+	}
+	return firstNodes{dense: dense}
+}
+
+func (f firstNodes) get(id uint64) uint32 {
+	if f.dense != nil {
+		return f.dense[id]
+	}
+	if node, ok := f.sparse[id]; ok {
+		return node
+	}
+	return noNode
+}
+
+func (f firstNodes) set(id uint64, node uint32) {
+	if f.dense != nil {
+		f.dense[id] = node
+	} else {
+		f.sparse[id] = node
+	}
+}
+
+// contentSegments fills the table when KV blocks and trace blocks overlap in any way, or when outputs are known:
+// each KV block is identified by its parent and the runs of equal tokens it is made of. It returns the number of
+// ids.
+func (w *Workload) contentSegments(t *BlockTable) uint64 {
+	ids := map[string]uint32{}
+	var key []byte
+	for i := range w.Input {
+		if w.hashStart[i+1] > w.hashStart[i] {
+			parent := uint32(noNode)
+			var run Segment
+			tokens := tokenRuns{w: w, request: i}
+			for block := 0; ; block++ {
+				key = binary.LittleEndian.AppendUint32(key[:0], parent)
+				var full bool
+				if key, full = tokens.appendBlock(key, t.BlockSize); !full {
+					break
+				}
+				id, ok := ids[string(key)]
+				if !ok {
+					id = uint32(len(ids))
+					ids[string(key)] = id
+				}
+				if run.Len > 0 && id == run.Start+run.Len {
+					run.Len++
+				} else {
+					if run.Len > 0 {
+						t.segments = append(t.segments, run)
+					}
+					run = Segment{id, 1}
+				}
+				parent = id
+				t.known[i]++
+			}
+			if run.Len > 0 {
+				t.segments = append(t.segments, run)
+			}
+		}
+		t.segmentStart = append(t.segmentStart, uint32(len(t.segments)))
+	}
+	return uint64(len(ids))
+}
+
+// tokenRuns walks the known tokens of a request as runs of equal tokens: each hash id stands for BlockSize
+// copies of one token, and planned output tokens follow one by one.
+type tokenRuns struct {
+	w       *Workload
+	request int
+	at      int // tokens consumed so far
+}
+
+// appendBlock appends the next size tokens as canonical (token, count) runs; full is false when fewer are left.
+func (r *tokenRuns) appendBlock(key []byte, size int) (_ []byte, full bool) {
+	input, planned := int(r.w.Input[r.request]), r.w.planned[int32(r.request)]
+	hashes := r.w.Hashes(r.request)
+	if r.at+size > input+len(planned) {
+		return key, false
+	}
+	var token uint64
+	count := 0
+	emit := func(t uint64, n int) {
+		if count > 0 && t == token {
+			count += n
+			return
+		}
+		if count > 0 {
+			key = binary.AppendUvarint(binary.AppendUvarint(key, token), uint64(count))
+		}
+		token, count = t, n
+	}
+	for left := size; left > 0; {
+		n, t := 1, uint64(0)
+		if r.at < input {
+			in := r.at / r.w.BlockSize
+			t = hashes[in]
+			n = min(left, input-r.at, (in+1)*r.w.BlockSize-r.at)
+		} else {
+			t = uint64(planned[r.at-input])
+		}
+		emit(t, n)
+		r.at += n
+		left -= n
+	}
+	return binary.AppendUvarint(binary.AppendUvarint(key, token), uint64(count)), true
+}

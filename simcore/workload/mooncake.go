@@ -1,0 +1,310 @@
+package workload
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"strings"
+
+	"github.com/servegrid/servegrid/simcore/problem"
+)
+
+// maxTraceProblems is how many bad lines one error lists.
+const maxTraceProblems = 20
+
+func (s TraceSpec) validate() problem.List {
+	var l problem.List
+	if s.Path == "" && len(s.Paths) == 0 {
+		l = append(l, problem.Problem{Path: "path", Allowed: "give the trace file, or - for the standard input"})
+	}
+	if s.Path != "" && len(s.Paths) > 0 {
+		l.Add("paths", s.Paths, "give either path or paths")
+	}
+	if s.Format != FormatMooncake {
+		l.Add("format", s.Format, "use one of: %s", strings.Join(Formats(), ", "))
+	}
+	if s.BlockSize < 1 || s.BlockSize > MaxTokens {
+		l.Add("block_size", s.BlockSize, "give 1 to %d tokens per hash id", MaxTokens)
+	}
+	return l
+}
+
+// files lists the trace's files in order.
+func (s TraceSpec) files() []string {
+	if s.Path != "" {
+		return []string{s.Path}
+	}
+	return s.Paths
+}
+
+func (s TraceSpec) load(ctx context.Context, src Source) (*Workload, error) {
+	files := s.files()
+	name := filepath.Base(files[0])
+	if len(files) > 1 {
+		name = fmt.Sprintf("%s and %d more", name, len(files)-1)
+	}
+	m := mooncake{spec: s, src: src, builder: NewBuilder(name, s.BlockSize), lastArrival: map[string]float64{}}
+	for _, path := range files {
+		if err := m.readFile(ctx, path); err != nil {
+			return nil, err
+		}
+	}
+	if len(m.problems) > 0 {
+		return nil, &TraceError{Problems: m.problems, More: m.more}
+	}
+	w, err := m.builder.Build()
+	if err != nil {
+		return nil, fmt.Errorf("trace file %s did not contain any requests", strings.Join(files, ", "))
+	}
+	return w, nil
+}
+
+// TraceError lists the bad lines of a trace.
+type TraceError struct {
+	// Problems holds the first bad lines, one "file:line: what is wrong" each.
+	Problems []string
+	// More counts the bad lines beyond those.
+	More int
+}
+
+// Error lists the problems, one a line.
+func (e *TraceError) Error() string {
+	text := strings.Join(e.Problems, "\n")
+	if e.More > 0 {
+		text += fmt.Sprintf("\nand %d more bad lines", e.More)
+	}
+	return text
+}
+
+// mooncake reads Mooncake JSON Lines: one request a line, prompts as ids of fixed-size blocks.
+type mooncake struct {
+	spec        TraceSpec
+	src         Source
+	builder     *Builder
+	lastArrival map[string]float64 // of each session's previous row; NaN when it had none
+	problems    []string
+	more        int
+	hashes      []uint64
+}
+
+func (m *mooncake) readFile(ctx context.Context, path string) error {
+	file, err := openTrace(path, m.src.Stdin)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	in := newLines(file)
+	for {
+		line, err := in.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("trace file %s: %w", path, err)
+		}
+		if in.number == 1 {
+			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+		}
+		if in.number%4096 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		if err := m.readLine(line); err != nil {
+			if len(m.problems) == maxTraceProblems {
+				m.more++
+				continue
+			}
+			m.problems = append(m.problems, fmt.Sprintf("%s:%d: %v", path, in.number, err))
+		}
+	}
+}
+
+// mooncakeRow is one line; the seen bits tell which fields it has.
+type mooncakeRow struct {
+	seen             mooncakeField
+	timestamp, delay float64
+	input, output    uint64
+	session, id      string
+	planned          []uint32
+}
+
+type mooncakeField uint16
+
+const (
+	hasTimestamp mooncakeField = 1 << iota
+	hasInput
+	hasOutput
+	hasHashes
+	hasSession
+	hasDelay
+	hasPlanned
+	hasID
+	hasPriority
+	hasStrictPriority
+	hasPolicyClass
+)
+
+func (m *mooncake) readLine(data []byte) error {
+	var row mooncakeRow
+	m.hashes = m.hashes[:0]
+	line := jsonLine{data: data}
+	err := line.object(func(key []byte) error { return m.readField(&line, &row, key) })
+	if err != nil {
+		return err
+	}
+	return m.addRow(row)
+}
+
+func (m *mooncake) readField(line *jsonLine, row *mooncakeRow, key []byte) (err error) {
+	field := mooncakeField(0)
+	switch string(key) {
+	case "timestamp", "created_time":
+		field = hasTimestamp
+	case "input_length", "input_tokens":
+		field = hasInput
+	case "output_length", "output_tokens":
+		field = hasOutput
+	case "hash_ids":
+		field = hasHashes
+	case "session_id":
+		field = hasSession
+	case "delay", "delay_ms":
+		field = hasDelay
+	case "output_token_ids":
+		field = hasPlanned
+	case "request_id":
+		field = hasID
+	case "priority":
+		field = hasPriority
+	case "strict_priority":
+		field = hasStrictPriority
+	case "policy_class":
+		field = hasPolicyClass
+	default:
+		_, err := line.raw()
+		return err
+	}
+	if row.seen&field != 0 {
+		return &fieldError{field: string(key), message: "is given twice, perhaps under its other name"}
+	}
+	if line.null() {
+		return nil
+	}
+	row.seen |= field
+	switch field {
+	case hasTimestamp:
+		row.timestamp, err = line.number(string(key))
+	case hasInput:
+		row.input, err = line.uint(string(key))
+	case hasOutput:
+		row.output, err = line.uint(string(key))
+	case hasHashes:
+		m.hashes, err = line.uints("hash_ids", m.hashes)
+	case hasSession:
+		row.session, err = line.textField("session_id")
+	case hasDelay:
+		row.delay, err = line.number(string(key))
+	case hasPlanned:
+		row.planned, err = line.tokens("output_token_ids")
+	case hasID:
+		row.id, err = line.textField("request_id")
+	case hasPolicyClass:
+		_, err = line.textField("policy_class")
+	case hasPriority:
+		err = line.integer("priority", math.MinInt32, math.MaxInt32)
+	case hasStrictPriority:
+		err = line.integer("strict_priority", 0, math.MaxUint32)
+	}
+	return err
+}
+
+// addRow checks a row as a whole and hands it to the builder.
+func (m *mooncake) addRow(row mooncakeRow) error {
+	if row.seen&hasHashes == 0 {
+		return &fieldError{field: "hash_ids", message: "is missing"}
+	}
+	if row.seen&hasOutput == 0 {
+		return &fieldError{field: "output_length", message: "is missing"}
+	}
+	r := Request{ID: row.id, Session: row.session, Hashes: m.hashes, ArrivalMs: math.NaN(), PlannedOutput: row.planned}
+	if err := m.setLengths(&r, row); err != nil {
+		return err
+	}
+	if err := m.setTimes(&r, row); err != nil {
+		return err
+	}
+	if m.src.Rules.HashIDs32 {
+		for i := range m.hashes {
+			m.hashes[i] &= math.MaxUint32
+		}
+	}
+	m.builder.Add(r)
+	return nil
+}
+
+func (m *mooncake) setLengths(r *Request, row mooncakeRow) error {
+	capacity := uint64(len(m.hashes)) * uint64(m.spec.BlockSize)
+	input := row.input
+	if row.seen&hasInput == 0 {
+		input = capacity
+	}
+	if input == 0 || capacity == 0 {
+		return &fieldError{"input_length", fmt.Sprint(input), fmt.Sprintf("must be positive and be covered by hash_ids, which has %d ids", len(m.hashes))}
+	}
+	if input > capacity {
+		if !m.src.Rules.ClampInput {
+			return &fieldError{"input_length", fmt.Sprint(input), fmt.Sprintf("exceeds the %d tokens that %d hash_ids of %d tokens cover", capacity, len(m.hashes), m.spec.BlockSize)}
+		}
+		input = capacity
+	}
+	if input > MaxTokens {
+		return &fieldError{"input_length", fmt.Sprint(input), fmt.Sprintf("is above the limit of %d tokens", MaxTokens)}
+	}
+	if row.output > MaxTokens {
+		return &fieldError{"output_length", fmt.Sprint(row.output), fmt.Sprintf("is above the limit of %d tokens", MaxTokens)}
+	}
+	if row.seen&hasPlanned != 0 && uint64(len(row.planned)) != row.output {
+		return &fieldError{"output_length", fmt.Sprint(row.output), fmt.Sprintf("does not match output_token_ids, which has %d tokens", len(row.planned))}
+	}
+	// Ids past the input say nothing about the prompt.
+	m.hashes = m.hashes[:(input+uint64(m.spec.BlockSize)-1)/uint64(m.spec.BlockSize)]
+	r.Input, r.Output, r.Hashes = int(input), int(row.output), m.hashes
+	return nil
+}
+
+func (m *mooncake) setTimes(r *Request, row mooncakeRow) error {
+	if math.Abs(row.timestamp) > maxTimeMs {
+		return &fieldError{"timestamp", fmt.Sprint(row.timestamp), fmt.Sprintf("is beyond ±%g ms", maxTimeMs)}
+	}
+	if row.delay < 0 || row.delay > maxTimeMs {
+		return &fieldError{"delay", fmt.Sprint(row.delay), fmt.Sprintf("must be from 0 to %g ms", maxTimeMs)}
+	}
+	if row.session == "" || !m.builder.SessionKnown(row.session) {
+		if row.delay != 0 {
+			return &fieldError{"delay", fmt.Sprint(row.delay), "a session's first turn has nothing to wait for; leave it out"}
+		}
+		if row.seen&hasTimestamp != 0 {
+			r.ArrivalMs = row.timestamp
+		}
+	} else if row.seen&hasDelay != 0 {
+		r.DelayMs = row.delay
+	} else if row.seen&hasTimestamp != 0 {
+		last, ok := m.lastArrival[row.session]
+		if !ok {
+			return &fieldError{"timestamp", fmt.Sprint(row.timestamp), fmt.Sprintf("cannot become a delay: no earlier row of session %q has a timestamp", row.session)}
+		}
+		if r.DelayMs = row.timestamp - last; r.DelayMs < 0 {
+			return &fieldError{"timestamp", fmt.Sprint(row.timestamp), fmt.Sprintf("is before the previous turn of session %q at %g ms", row.session, last)}
+		}
+	}
+	if row.session != "" && row.seen&hasTimestamp != 0 {
+		m.lastArrival[row.session] = row.timestamp
+	}
+	return nil
+}

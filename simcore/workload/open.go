@@ -1,0 +1,142 @@
+package workload
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// maxLine bounds one line of a trace, so that a file without line breaks can't take all memory.
+const maxLine = 256 << 20
+
+// foreign lists compressed formats that users may hand in by mistake, by their first bytes.
+var foreign = []struct {
+	magic []byte
+	name  string
+}{
+	{[]byte("\xfd7zXZ\x00"), "xz"},
+	{[]byte("BZh"), "bzip2"},
+	{[]byte("PK\x03\x04"), "zip"},
+	{[]byte("PAR1"), "Parquet"},
+}
+
+// openTrace opens a trace file, or the standard input for "-", and decompresses gzip and zstd by content.
+func openTrace(path string, stdin io.Reader) (io.ReadCloser, error) {
+	var file io.ReadCloser
+	if path == "-" {
+		if stdin == nil {
+			return nil, errNoStdin
+		}
+		file = io.NopCloser(stdin)
+	} else {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, fmt.Errorf("failed to open trace file %s: %w", path, errors.Unwrap(err))
+		}
+		if info, err := f.Stat(); err == nil && info.IsDir() {
+			f.Close()
+			return nil, fmt.Errorf("failed to open trace file %s: it is a folder; name the file in it", path)
+		}
+		file = f
+	}
+	r, err := decompress(file)
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("trace file %s: %w", path, err)
+	}
+	return r, nil
+}
+
+// decompressed closes both the decoder and the file under it.
+type decompressed struct {
+	io.Reader
+	close func()
+	file  io.Closer
+}
+
+func (d decompressed) Close() error {
+	if d.close != nil {
+		d.close()
+	}
+	return d.file.Close()
+}
+
+func decompress(file io.ReadCloser) (io.ReadCloser, error) {
+	buffered := bufio.NewReaderSize(file, 1<<16)
+	head, err := buffered.Peek(6)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	switch {
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		z, err := gzip.NewReader(buffered)
+		if err != nil {
+			return nil, fmt.Errorf("starts like gzip but is damaged: %w", err)
+		}
+		return decompressed{z, func() { z.Close() }, file}, nil
+	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1))
+		if err != nil {
+			return nil, fmt.Errorf("starts like zstd but is damaged: %w", err)
+		}
+		return decompressed{z, z.Close, file}, nil
+	}
+	for _, f := range foreign {
+		if bytes.HasPrefix(head, f.magic) {
+			return nil, fmt.Errorf("is a %s file; a trace is plain text, gzip or zstd", f.name)
+		}
+	}
+	return decompressed{buffered, nil, file}, nil
+}
+
+// lines reads a stream line by line without copying the lines that fit its buffer.
+type lines struct {
+	r      *bufio.Reader
+	long   []byte
+	number int // of the line last read, from 1
+}
+
+func newLines(r io.Reader) *lines { return &lines{r: bufio.NewReaderSize(r, 1<<18)} }
+
+// next returns the next line without its end, valid until the following call, or io.EOF.
+func (l *lines) next() ([]byte, error) {
+	l.long = l.long[:0]
+	for {
+		part, err := l.r.ReadSlice('\n')
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			if l.long = append(l.long, part...); len(l.long) > maxLine {
+				l.number++
+				return nil, fmt.Errorf("line %d is longer than %d MiB; is this a trace?", l.number, maxLine>>20)
+			}
+			continue
+		case err != nil && !errors.Is(err, io.EOF):
+			return nil, fmt.Errorf("cannot be read past line %d: %w", l.number, describeRead(err))
+		case err != nil && len(part) == 0 && len(l.long) == 0:
+			return nil, io.EOF
+		}
+		l.number++
+		if len(l.long) > 0 {
+			l.long = append(l.long, part...)
+			part = l.long
+		}
+		return bytes.TrimRight(part, "\r\n"), nil
+	}
+}
+
+// describeRead says in the user's terms why a compressed stream ended early.
+func describeRead(err error) error {
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the compressed stream is cut off; get the whole file")
+	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, zstd.ErrCRCMismatch):
+		return errors.New("the compressed stream is damaged: its checksum does not match")
+	}
+	return err
+}

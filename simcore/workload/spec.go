@@ -1,0 +1,170 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/servegrid/servegrid/simcore/problem"
+	"github.com/servegrid/servegrid/simcore/rules"
+)
+
+// Spec names a workload as users write it: exactly one of Trace, Preset and Synthetic is set. The `json` names
+// are the key paths below `workload` in a grid spec.
+type Spec struct {
+	// Name labels the workload in results; empty means the file's, preset's or generator's name.
+	Name string `json:"name,omitempty"`
+	// Trace reads a trace file.
+	Trace *TraceSpec `json:"trace,omitempty"`
+	// Preset generates a realistic workload by name.
+	Preset *PresetSpec `json:"preset,omitempty"`
+	// Synthetic generates requests of one size.
+	Synthetic *SyntheticSpec `json:"synthetic,omitempty"`
+}
+
+// TraceSpec names a trace file.
+type TraceSpec struct {
+	// Path is the file, plain or compressed with gzip or zstd; "-" is the standard input.
+	Path string `json:"path,omitempty"`
+	// Paths are several files, read one after another as if they were one; give either Path or Paths.
+	Paths []string `json:"paths,omitempty"`
+	// Format is "mooncake".
+	Format string `json:"format"`
+	// BlockSize is the number of tokens one hash id stands for.
+	BlockSize int `json:"block_size"`
+}
+
+// PresetSpec generates a workload whose statistics are fitted to a real trace.
+type PresetSpec struct {
+	// Name is one of PresetNames.
+	Name string `json:"name"`
+	// Requests is the number of requests; 0 means as many as DurationSeconds holds.
+	Requests int `json:"requests"`
+	// Rate is the mean number of requests per second; 0 means the preset's own.
+	Rate float64 `json:"rate"`
+	// DurationSeconds ends the workload; 0 means when Requests are made.
+	DurationSeconds float64 `json:"duration_s"`
+	// Scale multiplies input and output lengths; 0 means 1.
+	Scale float64 `json:"scale"`
+	// Seed makes another workload of the same kind.
+	Seed uint64 `json:"seed"`
+}
+
+// SyntheticSpec generates requests of one size at a fixed interval.
+type SyntheticSpec struct {
+	// InputTokens and OutputTokens are the lengths of each request.
+	InputTokens  int `json:"input_tokens"`
+	OutputTokens int `json:"output_tokens"`
+	// Requests is the number of requests, or of sessions when TurnsPerSession is above 1.
+	Requests int `json:"requests"`
+	// ArrivalIntervalMs is the time between the starts of two sessions.
+	ArrivalIntervalMs float64 `json:"arrival_interval_ms"`
+	// TurnsPerSession is the number of requests of a session, one after another.
+	TurnsPerSession int `json:"turns_per_session"`
+	// SharedPrefixRatio is the share of each prompt's blocks that its prefix group has in common.
+	SharedPrefixRatio float64 `json:"shared_prefix_ratio"`
+	// PrefixGroups is the number of groups with a common prefix; 0 means nothing is shared.
+	PrefixGroups int `json:"prefix_groups"`
+	// InterTurnDelayMs is the time between the completion of a turn and the next.
+	InterTurnDelayMs float64 `json:"inter_turn_delay_ms"`
+	// Seed draws each session's prefix group.
+	Seed uint64 `json:"seed"`
+}
+
+// FormatMooncake is the Mooncake JSON Lines trace format.
+const FormatMooncake = "mooncake"
+
+// DefaultTraceBlockSize is the number of tokens per hash id of Mooncake traces.
+const DefaultTraceBlockSize = 512
+
+// Formats lists the accepted values of TraceSpec.Format.
+func Formats() []string { return []string{FormatMooncake} }
+
+// DefaultTraceSpec is a Mooncake trace of 512-token blocks without a path.
+func DefaultTraceSpec() TraceSpec {
+	return TraceSpec{Format: FormatMooncake, BlockSize: DefaultTraceBlockSize}
+}
+
+// DefaultSyntheticSpec has the reference's defaults: one request a millisecond, nothing shared.
+func DefaultSyntheticSpec() SyntheticSpec {
+	return SyntheticSpec{ArrivalIntervalMs: 1, TurnsPerSession: 1, Seed: 42}
+}
+
+// DependsOnEngine reports whether the requests depend on the engine's block size: synthetic sessions share
+// whole KV blocks, so their prefixes are counted in them.
+func (s Spec) DependsOnEngine() bool { return s.Synthetic != nil && s.Synthetic.sessions() }
+
+// Source is what loading a workload may need from outside.
+type Source struct {
+	// Rules decides between the reference's repairs and errors.
+	Rules rules.Set
+	// EngineBlockSize is the KV block size, for synthetic sessions.
+	EngineBlockSize int
+	// Stdin is read for the path "-".
+	Stdin io.Reader
+}
+
+// Load reads or generates the workload.
+func (s Spec) Load(ctx context.Context, src Source) (*Workload, error) {
+	if err := s.Validate().Err(); err != nil {
+		return nil, err
+	}
+	var w *Workload
+	var err error
+	switch {
+	case s.Trace != nil:
+		w, err = s.Trace.load(ctx, src)
+	case s.Preset != nil:
+		w, err = s.Preset.Generate()
+	default:
+		w, err = s.Synthetic.generate(src)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.Name != "" {
+		w.Name = s.Name
+	}
+	return w, nil
+}
+
+// Label is the name under which results show the workload.
+func (s Spec) Label() string {
+	switch {
+	case s.Name != "":
+		return s.Name
+	case s.Trace != nil:
+		return strings.Join(s.Trace.files(), " ")
+	case s.Preset != nil:
+		return s.Preset.Name
+	case s.Synthetic != nil:
+		return fmt.Sprintf("synthetic %d/%d", s.Synthetic.InputTokens, s.Synthetic.OutputTokens)
+	}
+	return ""
+}
+
+// Validate returns all problems of the spec. Whether a trace file exists and is sound shows when it is loaded.
+func (s Spec) Validate() problem.List {
+	var l problem.List
+	given := 0
+	if s.Trace != nil {
+		given++
+		l = append(l, s.Trace.validate().Under("trace")...)
+	}
+	if s.Preset != nil {
+		given++
+		l = append(l, s.Preset.validate().Under("preset")...)
+	}
+	if s.Synthetic != nil {
+		given++
+		l = append(l, s.Synthetic.validate().Under("synthetic")...)
+	}
+	if given != 1 {
+		l = append(l, problem.Problem{Path: "(workload)", Allowed: "give exactly one of trace, preset and synthetic"})
+	}
+	return l
+}
+
+var errNoStdin = errors.New("the trace path \"-\" needs a standard input")

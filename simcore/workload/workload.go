@@ -1,0 +1,304 @@
+// Package workload holds the requests that a simulation replays: where they come from (trace files, synthetic
+// generators, presets), and the immutable, flat form that all simulations of a sweep share.
+//
+// Read workload.go for the form, blocks.go for how prompts become KV blocks, spec.go for how users name a
+// workload, then one file a source.
+package workload
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"sync"
+)
+
+// Limits on one request; beyond them sums overflow long before any model could serve it.
+const (
+	// MaxTokens bounds a request's input and output length, in tokens.
+	MaxTokens = 1 << 28
+	// maxTimeMs bounds arrival times and delays; about 30,000 years.
+	maxTimeMs = 1e15
+)
+
+// Request is one request as a source describes it, before it becomes part of a [Workload].
+type Request struct {
+	// ID is the source's name for the request; it may be empty.
+	ID string
+	// Session groups requests into turns that run one after another; an empty session stands alone.
+	Session string
+	// ArrivalMs is when the session starts, for its first turn; NaN when the source gives no time.
+	ArrivalMs float64
+	// DelayMs is the time between the completion of the previous turn and this one; 0 for a first turn.
+	DelayMs float64
+	// Input and Output are lengths in tokens.
+	Input, Output int
+	// Hashes identify the prompt's content, one id per trace block; equal leading ids mean equal leading tokens.
+	// Without ids the prompt shares nothing with any other.
+	Hashes []uint64
+	// PlannedOutput holds the exact output tokens when the source states them; otherwise outputs are unique.
+	PlannedOutput []uint32
+}
+
+// Workload is an immutable set of requests in sessions, safe for concurrent use. Requests are numbered by
+// session in order of the sessions' first appearance, then by turn.
+type Workload struct {
+	// Name says what the workload is, for people.
+	Name string
+	// BlockSize is the number of tokens that one hash id stands for; 0 when there are none.
+	BlockSize int
+	// Input and Output are each request's lengths in tokens.
+	Input, Output []int32
+	// ArrivalMs is each first turn's start in ms, unshifted, as the source states it; NaN when it states none.
+	// Later turns hold NaN.
+	ArrivalMs []float64
+	// DelayMs is each later turn's wait after the completion of the turn before, in ms.
+	DelayMs []float64
+	// SessionStart holds the first request of each session, then the number of requests.
+	SessionStart []int32
+
+	ids          []string
+	sessionNames []string
+	hashStart    []uint32
+	hashes       []uint64
+	planned      map[int32][]uint32
+
+	chainOnce sync.Once
+	chains    *chainIndex
+	tableMu   sync.Mutex
+	tables    map[tableKey]*BlockTable
+	tableErrs map[tableKey]error
+	digest    func() string
+}
+
+// Requests is the number of requests.
+func (w *Workload) Requests() int { return len(w.Input) }
+
+// Sessions is the number of sessions.
+func (w *Workload) Sessions() int { return len(w.SessionStart) - 1 }
+
+// SingleTurn reports whether every session has exactly one turn.
+func (w *Workload) SingleTurn() bool { return w.Sessions() == w.Requests() }
+
+// ID returns the source's name of a request; "" when it has none.
+func (w *Workload) ID(request int) string {
+	if w.ids == nil {
+		return ""
+	}
+	return w.ids[request]
+}
+
+// SessionName returns the source's name of a session, or "request_<n>" for the n-th session without one.
+func (w *Workload) SessionName(session int) string {
+	if session < len(w.sessionNames) && w.sessionNames[session] != "" {
+		return w.sessionNames[session]
+	}
+	return fmt.Sprintf("request_%d", session+1)
+}
+
+// Hashes returns the hash ids of a request's prompt; the slice must not be changed.
+func (w *Workload) Hashes(request int) []uint64 {
+	return w.hashes[w.hashStart[request]:w.hashStart[request+1]]
+}
+
+// HasArrivals reports whether every session states when it starts. If not, the first session that does not is
+// returned.
+func (w *Workload) HasArrivals() (bool, int) {
+	for s, first := range w.SessionStart[:w.Sessions()] {
+		if math.IsNaN(w.ArrivalMs[first]) {
+			return false, s
+		}
+	}
+	return true, 0
+}
+
+// Digest identifies the work: the hex SHA-256 of block size, sessions, times, lengths and prompt identities.
+// Names of requests and sessions do not count.
+func (w *Workload) Digest() string { return w.digest() }
+
+func (w *Workload) computeDigest() string {
+	h := sha256.New()
+	buf := make([]byte, 0, 1<<15)
+	flush := func() {
+		h.Write(buf)
+		buf = buf[:0]
+	}
+	put := func(v uint64) {
+		if len(buf)+8 > cap(buf) {
+			flush()
+		}
+		buf = binary.LittleEndian.AppendUint64(buf, v)
+	}
+	put(uint64(w.BlockSize))
+	put(uint64(w.Requests()))
+	put(uint64(w.Sessions()))
+	for _, s := range w.SessionStart {
+		put(uint64(s))
+	}
+	for i := range w.Input {
+		put(uint64(w.Input[i])<<32 | uint64(w.Output[i]))
+		put(math.Float64bits(w.ArrivalMs[i]))
+		put(math.Float64bits(w.DelayMs[i]))
+		put(uint64(w.hashStart[i+1] - w.hashStart[i]))
+		for _, t := range w.planned[int32(i)] {
+			put(uint64(t))
+		}
+	}
+	for _, id := range w.hashes {
+		put(id)
+	}
+	flush()
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Builder collects requests in the order of their source and groups them into a [Workload].
+type Builder struct {
+	w         Workload
+	bySession map[string]int32
+	sessionOf []int32
+	turns     []int32
+	multiTurn bool
+}
+
+// NewBuilder starts a workload whose hash ids stand for blockSize tokens each.
+func NewBuilder(name string, blockSize int) *Builder {
+	return &Builder{
+		w:         Workload{Name: name, BlockSize: blockSize, hashStart: []uint32{0}},
+		bySession: map[string]int32{},
+	}
+}
+
+// Grow reserves room for n more requests with a total of hashes ids.
+func (b *Builder) Grow(n, hashes int) {
+	b.w.Input = growTo(b.w.Input, n)
+	b.w.Output = growTo(b.w.Output, n)
+	b.w.ArrivalMs = growTo(b.w.ArrivalMs, n)
+	b.w.DelayMs = growTo(b.w.DelayMs, n)
+	b.w.hashStart = growTo(b.w.hashStart, n)
+	b.w.hashes = growTo(b.w.hashes, hashes)
+	b.sessionOf = growTo(b.sessionOf, n)
+	b.turns = growTo(b.turns, n)
+}
+
+func growTo[T any](s []T, n int) []T {
+	if cap(s)-len(s) >= n {
+		return s
+	}
+	return append(make([]T, 0, len(s)+n), s...)
+}
+
+// Add appends one request. The caller has checked lengths and times; hash ids are copied.
+func (b *Builder) Add(r Request) {
+	session, known := int32(len(b.turns)), false
+	if r.Session != "" {
+		if of, ok := b.bySession[r.Session]; ok {
+			session, known = of, true
+		} else {
+			b.bySession[r.Session] = session
+			for len(b.w.sessionNames) < int(session) {
+				b.w.sessionNames = append(b.w.sessionNames, "")
+			}
+			b.w.sessionNames = append(b.w.sessionNames, r.Session)
+		}
+	}
+	b.addTurn(r, session, known)
+}
+
+// addTurn appends a request to a session by number; the session is new unless known.
+func (b *Builder) addTurn(r Request, session int32, known bool) {
+	w, n := &b.w, int32(len(b.w.Input))
+	if known {
+		b.turns[session]++
+		b.multiTurn = true
+	} else {
+		b.turns = append(b.turns, 1)
+	}
+	b.sessionOf = append(b.sessionOf, session)
+	w.Input = append(w.Input, int32(r.Input))
+	w.Output = append(w.Output, int32(r.Output))
+	w.ArrivalMs = append(w.ArrivalMs, r.ArrivalMs)
+	w.DelayMs = append(w.DelayMs, r.DelayMs)
+	w.hashes = append(w.hashes, r.Hashes...)
+	w.hashStart = append(w.hashStart, uint32(len(w.hashes)))
+	if r.ID != "" || w.ids != nil {
+		for int32(len(w.ids)) < n {
+			w.ids = append(w.ids, "")
+		}
+		w.ids = append(w.ids, r.ID)
+	}
+	if r.PlannedOutput != nil {
+		if w.planned == nil {
+			w.planned = map[int32][]uint32{}
+		}
+		w.planned[n] = r.PlannedOutput
+	}
+}
+
+// Requests is the number of requests added so far.
+func (b *Builder) Requests() int { return len(b.w.Input) }
+
+// SessionKnown reports whether the session already has a turn.
+func (b *Builder) SessionKnown(session string) bool {
+	_, ok := b.bySession[session]
+	return ok
+}
+
+// Build groups the turns of each session together and returns the workload. The builder must not be used again.
+// A workload without requests, or with more hash ids than 32 bits can count, is an error.
+func (b *Builder) Build() (*Workload, error) {
+	n := len(b.w.Input)
+	if n == 0 {
+		return nil, fmt.Errorf("%s did not contain any requests", b.w.Name)
+	}
+	if uint64(len(b.w.hashes)) > math.MaxUint32 {
+		return nil, fmt.Errorf("%s has %d hash ids; at most %d are supported", b.w.Name, len(b.w.hashes), uint32(math.MaxUint32))
+	}
+	src := &b.w
+	w := &Workload{Name: src.Name, BlockSize: src.BlockSize, sessionNames: src.sessionNames, tables: map[tableKey]*BlockTable{}, tableErrs: map[tableKey]error{}}
+	w.SessionStart = make([]int32, len(b.turns)+1)
+	for s, t := range b.turns {
+		w.SessionStart[s+1] = w.SessionStart[s] + t
+	}
+	if !b.multiTurn {
+		w.Input, w.Output, w.ArrivalMs, w.DelayMs = src.Input, src.Output, src.ArrivalMs, src.DelayMs
+		w.ids, w.hashStart, w.hashes, w.planned = src.ids, src.hashStart, src.hashes, src.planned
+	} else {
+		b.regroup(w)
+	}
+	w.digest = sync.OnceValue(w.computeDigest)
+	return w, nil
+}
+
+// regroup copies the requests into w so that the turns of a session are neighbours.
+func (b *Builder) regroup(w *Workload) {
+	src, n := &b.w, len(b.w.Input)
+	w.Input, w.Output = make([]int32, n), make([]int32, n)
+	w.ArrivalMs, w.DelayMs = make([]float64, n), make([]float64, n)
+	order := make([]int32, n) // order[new] = old
+	next := append([]int32(nil), w.SessionStart...)
+	for old, s := range b.sessionOf {
+		order[next[s]] = int32(old)
+		next[s]++
+	}
+	w.hashStart = make([]uint32, 1, n+1)
+	w.hashes = make([]uint64, 0, len(src.hashes))
+	if src.ids != nil {
+		w.ids = make([]string, n)
+	}
+	if src.planned != nil {
+		w.planned = make(map[int32][]uint32, len(src.planned))
+	}
+	for i, old := range order {
+		w.Input[i], w.Output[i] = src.Input[old], src.Output[old]
+		w.ArrivalMs[i], w.DelayMs[i] = src.ArrivalMs[old], src.DelayMs[old]
+		w.hashes = append(w.hashes, src.hashes[src.hashStart[old]:src.hashStart[old+1]]...)
+		w.hashStart = append(w.hashStart, uint32(len(w.hashes)))
+		if src.ids != nil {
+			w.ids[i] = src.ids[old]
+		}
+		if p, ok := src.planned[old]; ok {
+			w.planned[int32(i)] = p
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/results"
+	"github.com/servegrid/servegrid/simcore/workload"
+)
+
+// dispatcher brings points to the pool, one workload after another. The next workload is loaded while the last
+// points of the one before still run, so that no core idles.
+type dispatcher struct {
+	opt    *Options
+	points []gridspec.Point
+	ledger *ledger
+	commit *committer
+	notify *notifier
+	// resolved is called when the earlier results of all points are known.
+	resolved func()
+
+	pool   errgroup.Group
+	memory *semaphore.Weighted
+
+	loaded bool // a workload could be loaded
+	failed []failedGroup
+}
+
+// failedGroup is a group whose workload cannot be loaded.
+type failedGroup struct {
+	*group
+	err error
+}
+
+// claimed is a point to simulate.
+type claimed struct {
+	point int
+	id    string
+}
+
+// run simulates what must be simulated and returns when nothing runs any more. It returns an error when no point
+// could run because none of the workloads can be loaded.
+func (d *dispatcher) run(ctx context.Context) error {
+	d.memory = semaphore.NewWeighted(d.opt.MemoryLimit)
+	d.pool.SetLimit(d.opt.Jobs)
+	groups := groupByWorkload(d.points, d.opt.Stdin)
+	if err := shareStdin(groups); err != nil {
+		return err
+	}
+	d.settleSkipped()
+	for i, g := range groups {
+		if ctx.Err() != nil || !d.runGroup(ctx, g, i == len(groups)-1) {
+			break
+		}
+	}
+	// Tasks return no errors; theirs are rows.
+	_ = d.pool.Wait()
+	if !d.loaded && len(groups) > 0 && len(d.failed) == len(groups) {
+		return d.loadErrors()
+	}
+	return nil
+}
+
+// settleSkipped makes the rows of points that are not to run. Their ID holds no digest, since nothing is loaded
+// for them.
+func (d *dispatcher) settleSkipped() {
+	var skipped []int
+	for i := range d.points {
+		if d.points[i].SkipReason != "" {
+			skipped = append(skipped, i)
+		}
+	}
+	d.ledger.finish(skipped, func(p gridspec.Point) results.Row {
+		return results.Row{
+			ID: d.opt.ContentID(p, ""), Status: results.StatusSkipped,
+			Reason: p.SkipReason, Error: p.SkipMessage, Metrics: noMetrics(),
+		}
+	})
+}
+
+// runGroup loads a workload and starts its points. It returns false when the sweep is to stop.
+func (d *dispatcher) runGroup(ctx context.Context, g *group, last bool) bool {
+	label := g.spec.Label()
+	d.notify.push(func(o Observer) { o.WorkloadLoading(label) })
+	w, err := g.load(ctx, d.opt)
+	if err != nil {
+		if ctx.Err() != nil {
+			return false
+		}
+		d.failGroup(g, err)
+		if last {
+			d.resolved()
+		}
+		return true
+	}
+	d.loaded = true
+	d.settleFailed()
+
+	// Half of the memory at most counts for the workload, so that there is always room for one point.
+	size := sizeOf(w)
+	held := min(size.bytes(g.blockSizes), d.opt.MemoryLimit/2)
+	if d.memory.Acquire(ctx, held) != nil {
+		return false
+	}
+	inUse := newLease(func() { d.memory.Release(held) })
+	defer inUse.done()
+	todo := d.claim(g, w.Digest())
+	if last {
+		d.resolved()
+	}
+	for _, c := range todo {
+		need := min(pointBytes(d.points[c.point].Config, size), d.opt.MemoryLimit-held)
+		if d.memory.Acquire(ctx, need) != nil {
+			return false
+		}
+		inUse.add()
+		d.pool.Go(func() error {
+			defer inUse.done()
+			defer d.memory.Release(need)
+			d.simulate(ctx, c, w)
+			return nil
+		})
+	}
+	return true
+}
+
+// claim finds the group's points that must be simulated; all others get their rows at once.
+func (d *dispatcher) claim(g *group, digest string) []claimed {
+	var todo []claimed
+	for _, point := range g.points {
+		id := d.opt.ContentID(d.points[point], digest)
+		if d.ledger.claim(point, id) {
+			todo = append(todo, claimed{point, id})
+		}
+	}
+	return todo
+}
+
+func (d *dispatcher) simulate(ctx context.Context, c claimed, w *workload.Workload) {
+	if ctx.Err() != nil {
+		return
+	}
+	p := d.points[c.point]
+	d.notify.push(func(o Observer) { o.PointStarted(p) })
+	if row, ok := simulatePoint(ctx, p, c.id, w, d.opt); ok {
+		d.commit.submit(row)
+	}
+}
+
+// failGroup notes that a workload cannot be loaded. Its points get their rows once another workload could be
+// loaded: when none can, the input is wrong as a whole and there are no rows.
+func (d *dispatcher) failGroup(g *group, err error) {
+	d.failed = append(d.failed, failedGroup{g, err})
+	if d.loaded {
+		d.settleFailed()
+	}
+}
+
+func (d *dispatcher) settleFailed() {
+	for _, g := range d.failed {
+		d.ledger.finish(g.points, func(p gridspec.Point) results.Row {
+			return failedRow(results.Row{ID: d.opt.ContentID(p, "")}, g.reason(), g.err.Error())
+		})
+	}
+	d.failed = nil
+}
+
+// loadErrors joins the distinct errors of all workloads.
+func (d *dispatcher) loadErrors() error {
+	var errs []error
+	seen := map[string]bool{}
+	for _, g := range d.failed {
+		if text := g.err.Error(); !seen[text] {
+			seen[text] = true
+			errs = append(errs, g.err)
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,303 @@
+package sweep
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/servegrid/servegrid/results"
+)
+
+// The journal is a JSON Lines file. Its first line is a header; every other line is the result of one point, or
+// another header where a sweep with other metrics or another simulator went on. A later line replaces an earlier
+// one of the same ID. Each line ends in its own checksum:
+//
+//	{"journal":"servegrid","format":1,"sweep":"demo","simulator":"1","metrics":["num_requests",…],"crc":"1f0c8a55"}
+//	{"id":"9a0d…","status":"ok","wall_s":0.012,"workload_digest":"77e1…","metrics":[50,…,null],"crc":"a3b0c4d1"}
+//
+// The metrics of a line are in the order of the header before it. null stands for a metric that the point does not
+// have. Numbers are the shortest that read back as the same float64. The checksum is the CRC-32C of the line up to
+// the comma before "crc".
+const (
+	journalMark   = "servegrid"
+	journalFormat = 1
+)
+
+// header is a header line.
+type header struct {
+	Journal   string   `json:"journal"`
+	Format    int      `json:"format"`
+	Sweep     string   `json:"sweep,omitempty"`
+	Simulator string   `json:"simulator"`
+	Metrics   []string `json:"metrics"`
+}
+
+// record is the line of one point.
+type record struct {
+	ID             string          `json:"id"`
+	Status         results.Status  `json:"status"`
+	Reason         string          `json:"reason,omitempty"`
+	Error          string          `json:"error,omitempty"`
+	WallSeconds    float64         `json:"wall_s"`
+	WorkloadDigest string          `json:"workload_digest"`
+	Metrics        json.RawMessage `json:"metrics,omitempty"`
+}
+
+// stored is a point's result as the journal has it. The point itself is not in it.
+type stored struct {
+	row results.Row
+	// simulator is the semantic version that made the result.
+	simulator string
+	// complete is false when a metric of this program is missing.
+	complete bool
+}
+
+// usable reports whether the result is what this program would find.
+func (s stored) usable(semanticVersion string) bool {
+	return s.complete && s.simulator == semanticVersion
+}
+
+// journal is what a journal file holds.
+type journal struct {
+	// last is the last header.
+	last header
+	// results holds the last result of each ID.
+	results map[string]stored
+	// damaged counts unreadable lines between readable ones.
+	damaged int
+	// size is the length of the file up to the end of its last readable line, in bytes. What comes after it was
+	// cut off by a crash.
+	size int64
+}
+
+// maxLine bounds a line; a damaged file may have no line ends at all.
+const maxLine = 16 << 20
+
+var (
+	castagnoli  = crc32.MakeTable(crc32.Castagnoli)
+	crcField    = []byte(`,"crc":"`)
+	crcEnd      = []byte("\"}\n")
+	crcLen      = len(crcField) + 8 + len(crcEnd)
+	errNotOurs  = errors.New("it is not the journal of a sweep, or its first line is damaged")
+	errTooNewer = errors.New("it was written by a newer servegrid")
+)
+
+// readJournal reads a journal. Metrics come out in the order of names. Torn and damaged lines are no error, a file
+// that does not begin with a header is. An empty file is an empty journal: a crash can leave one.
+func readJournal(r io.Reader, names []string) (*journal, error) {
+	j := &journal{results: map[string]stored{}}
+	lines := bufio.NewReaderSize(r, 256<<10)
+	var (
+		offset  int64
+		bad     int
+		columns []int // columns[i] is the place in names of the header's metric i, or -1
+		whole   bool
+	)
+	for {
+		line, n, err := readLine(lines)
+		offset += n
+		if err != nil && err != io.EOF {
+			return nil, err
+		}
+		if n == 0 {
+			return j, nil
+		}
+		body, ok := checkLine(line)
+		h, rec, isHeader := header{}, record{}, false
+		if ok {
+			isHeader = bytes.HasPrefix(body, []byte(`{"journal":`))
+			if isHeader {
+				ok = json.Unmarshal(body, &h) == nil && h.Journal == journalMark
+			} else {
+				ok = json.Unmarshal(body, &rec) == nil && rec.ID != ""
+			}
+		}
+		var s stored
+		if ok && !isHeader && j.size > 0 {
+			s, ok = decodeRecord(rec, columns, len(names))
+			s.simulator, s.complete = j.last.Simulator, whole
+		}
+		switch {
+		case !ok && j.size == 0, ok && !isHeader && j.size == 0:
+			return nil, errNotOurs
+		case !ok:
+			bad++
+			continue
+		case isHeader && h.Format > journalFormat:
+			return nil, errTooNewer
+		case isHeader:
+			j.last = h
+			columns, whole = matchColumns(h.Metrics, names)
+		default:
+			j.results[rec.ID] = s
+		}
+		j.damaged += bad
+		bad = 0
+		j.size = offset
+	}
+}
+
+// readLine returns the next line with its end, and the number of bytes it took. A line that is too long comes
+// back empty. The line is valid until the next call.
+func readLine(r *bufio.Reader) (line []byte, n int64, err error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		n += int64(len(part))
+		if err == nil && int64(len(part)) == n {
+			return part, n, nil
+		}
+		if n <= maxLine {
+			line = append(line, part...)
+		} else {
+			line = line[:0]
+		}
+		if err != bufio.ErrBufferFull {
+			return line, n, err
+		}
+	}
+}
+
+// checkLine verifies the checksum of a line and returns the JSON object without it.
+func checkLine(line []byte) (body []byte, ok bool) {
+	cut := len(line) - crcLen
+	if cut < 1 || !bytes.HasPrefix(line[cut:], crcField) || !bytes.HasSuffix(line, crcEnd) {
+		return nil, false
+	}
+	sum, err := strconv.ParseUint(string(line[cut+len(crcField):len(line)-len(crcEnd)]), 16, 32)
+	if err != nil || uint32(sum) != crc32.Checksum(line[:cut], castagnoli) {
+		return nil, false
+	}
+	return append(line[:cut:cut], '}'), true
+}
+
+// appendLine encodes a header or a record as a line with its checksum.
+func appendLine(buf []byte, v any) ([]byte, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return buf, err
+	}
+	body := text[:len(text)-1] // without the closing brace
+	buf = append(buf, body...)
+	buf = append(buf, crcField...)
+	buf = fmt.Appendf(buf, "%08x", crc32.Checksum(body, castagnoli))
+	return append(buf, crcEnd...), nil
+}
+
+// appendRecord encodes a row as a line of the journal.
+func appendRecord(buf []byte, row *results.Row) ([]byte, error) {
+	rec := record{
+		ID: row.ID, Status: row.Status, Reason: row.Reason, Error: row.Error,
+		WallSeconds: row.WallSeconds, WorkloadDigest: row.WorkloadDigest,
+	}
+	if row.Status == results.StatusOK {
+		rec.Metrics = appendMetrics(nil, row.Metrics)
+	}
+	return appendLine(buf, rec)
+}
+
+func decodeRecord(rec record, columns []int, n int) (stored, bool) {
+	row := results.Row{
+		ID: rec.ID, Status: rec.Status, Reason: rec.Reason, Error: rec.Error,
+		WallSeconds: rec.WallSeconds, WorkloadDigest: rec.WorkloadDigest, Metrics: make([]float64, n),
+	}
+	for i := range row.Metrics {
+		row.Metrics[i] = math.NaN()
+	}
+	switch rec.Status {
+	case results.StatusFailed:
+		return stored{row: row}, true
+	case results.StatusOK:
+		return stored{row: row}, parseMetrics(rec.Metrics, columns, row.Metrics)
+	}
+	return stored{}, false
+}
+
+// matchColumns finds the place of each metric of a header in names. Whole reports that no name is missing.
+func matchColumns(have, names []string) (columns []int, whole bool) {
+	place := make(map[string]int, len(names))
+	for i, name := range names {
+		place[name] = i
+	}
+	columns = make([]int, len(have))
+	for i, name := range have {
+		columns[i] = -1
+		if at, ok := place[name]; ok {
+			columns[i] = at
+			delete(place, name)
+		}
+	}
+	return columns, len(place) == 0
+}
+
+// sameMetrics reports whether a header describes lines in the order of names.
+func (h header) sameMetrics(names []string) bool { return slices.Equal(h.Metrics, names) }
+
+const (
+	jsonNull   = "null"
+	jsonPosInf = `"Infinity"`
+	jsonNegInf = `"-Infinity"`
+)
+
+// appendMetrics encodes metrics as a JSON array. JSON has no numbers beyond the finite ones.
+func appendMetrics(buf []byte, m []float64) []byte {
+	buf = append(buf, '[')
+	for i, v := range m {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		switch {
+		case math.IsNaN(v):
+			buf = append(buf, jsonNull...)
+		case math.IsInf(v, 1):
+			buf = append(buf, jsonPosInf...)
+		case math.IsInf(v, -1):
+			buf = append(buf, jsonNegInf...)
+		default:
+			buf = strconv.AppendFloat(buf, v, 'g', -1, 64)
+		}
+	}
+	return append(buf, ']')
+}
+
+// parseMetrics reads an array of appendMetrics; value i goes to dst[columns[i]].
+func parseMetrics(text []byte, columns []int, dst []float64) bool {
+	if len(text) < 2 || text[0] != '[' || text[len(text)-1] != ']' {
+		return false
+	}
+	text = text[1 : len(text)-1]
+	for i, column := range columns {
+		item, rest, more := bytes.Cut(text, []byte{','})
+		if more != (i < len(columns)-1) {
+			return false
+		}
+		v, ok := parseMetric(string(bytes.TrimSpace(item)))
+		if !ok {
+			return false
+		}
+		if column >= 0 {
+			dst[column] = v
+		}
+		text = rest
+	}
+	return len(text) == 0
+}
+
+func parseMetric(s string) (float64, bool) {
+	switch s {
+	case jsonNull:
+		return math.NaN(), true
+	case jsonPosInf:
+		return math.Inf(1), true
+	case jsonNegInf:
+		return math.Inf(-1), true
+	}
+	v, err := strconv.ParseFloat(s, 64)
+	return v, err == nil
+}

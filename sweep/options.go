@@ -1,0 +1,184 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"time"
+
+	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/results"
+	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/simcore/workload"
+)
+
+// Retry says which points run again although the journal has a result for them.
+type Retry string
+
+// The retry modes.
+const (
+	// RetryNone keeps every result, also failures. It is the default.
+	RetryNone Retry = "none"
+	// RetryFailed runs failed points again.
+	RetryFailed Retry = "failed"
+	// RetryAll runs every point again.
+	RetryAll Retry = "all"
+)
+
+// Options configure a sweep. Dir and ContentID must be set, except for Estimate; every other zero value is a
+// sensible default.
+type Options struct {
+	// Dir is the output folder. It is made when it does not exist.
+	Dir string
+	// Name is the name of the sweep. A folder whose journal has another name is refused; an empty name on
+	// either side fits every sweep.
+	Name string
+	// Companions are the names of files that the caller puts into Dir besides those of the sweep. A folder
+	// without a journal that holds any other file is refused.
+	Companions []string
+	// Jobs is the number of points that run at the same time; 0 means one for each core.
+	Jobs int
+	// MemoryLimit bounds the estimated memory of everything that is loaded and running, in bytes; 0 means three
+	// quarters of what the machine and its container limits offer. One point always runs.
+	MemoryLimit int64
+	// Timeout bounds the wall time of one point; 0 means no limit.
+	Timeout time.Duration
+	// Retry says which finished points run again; empty means RetryNone.
+	Retry Retry
+	// Fresh sets the folder's journal and results aside, under numbered names, and starts from nothing.
+	Fresh bool
+	// Stdin is read for the trace path "-", once.
+	Stdin io.Reader
+	// ProbeTime bounds the time that Estimate spends; 0 means 3 seconds.
+	ProbeTime time.Duration
+
+	// ContentID names the result of a point on a workload, as gridspec.Point.ContentID does.
+	ContentID func(p gridspec.Point, workloadDigest string) string
+	// Simulate runs one point; nil means simcore.Run. It must return soon after its context is cancelled.
+	Simulate func(context.Context, simcore.Config, *workload.Workload) (*simcore.Report, error)
+	// Load reads or makes a workload; nil means workload.Spec.Load.
+	Load func(context.Context, workload.Spec, workload.Source) (*workload.Workload, error)
+	// WriteResults writes a results file at path, which is never the final name; nil leaves the file out.
+	WriteResults func(path string, rows []results.Row) error
+	// Observer hears what happens; nil means nobody does.
+	Observer Observer
+
+	// semanticVersion stands in for simcore.SemanticVersion in tests.
+	semanticVersion string
+}
+
+// Observer hears what happens in a sweep. Calls come one at a time from a goroutine of their own, so a slow
+// observer delays the end of the sweep but neither the simulations nor the journal.
+type Observer interface {
+	// SweepStarted is the first call. Total is the number of points.
+	SweepStarted(total int)
+	// WorkloadLoading says that the workload with this label is about to be loaded.
+	WorkloadLoading(label string)
+	// PointStarted says that the simulation of a point begins.
+	PointStarted(p gridspec.Point)
+	// PointFinished says that a point has its row. A row that came out of a simulation is on the disk by now.
+	PointFinished(f Finished)
+}
+
+// Finished is a point that has its row.
+type Finished struct {
+	// Row is the outcome.
+	Row results.Row
+	// Simulated is false when the row came from the journal, from an equal point of this sweep, or without a
+	// simulation: skipped points, and those whose workload does not load.
+	Simulated bool
+}
+
+// NopObserver ignores everything. Embed it to implement a part of Observer.
+type NopObserver struct{}
+
+// SweepStarted does nothing.
+func (NopObserver) SweepStarted(int) {}
+
+// WorkloadLoading does nothing.
+func (NopObserver) WorkloadLoading(string) {}
+
+// PointStarted does nothing.
+func (NopObserver) PointStarted(gridspec.Point) {}
+
+// PointFinished does nothing.
+func (NopObserver) PointFinished(Finished) {}
+
+// defaultProbeTime keeps an estimate interactive.
+const defaultProbeTime = 3 * time.Second
+
+// withDefaults fills what was left out, or returns all that is wrong.
+func (o Options) withDefaults() (Options, error) {
+	if err := errors.Join(o.problems()...); err != nil {
+		return Options{}, err
+	}
+	if o.Jobs == 0 {
+		o.Jobs = runtime.GOMAXPROCS(0)
+	}
+	if o.MemoryLimit == 0 {
+		o.MemoryLimit = machineMemory()
+	}
+	if o.Retry == "" {
+		o.Retry = RetryNone
+	}
+	if o.ProbeTime == 0 {
+		o.ProbeTime = defaultProbeTime
+	}
+	if o.Simulate == nil {
+		o.Simulate = func(ctx context.Context, cfg simcore.Config, w *workload.Workload) (*simcore.Report, error) {
+			return simcore.Run(ctx, cfg, w, simcore.Options{})
+		}
+	}
+	if o.Load == nil {
+		o.Load = func(ctx context.Context, s workload.Spec, src workload.Source) (*workload.Workload, error) {
+			return s.Load(ctx, src)
+		}
+	}
+	if o.Observer == nil {
+		o.Observer = NopObserver{}
+	}
+	if o.semanticVersion == "" {
+		o.semanticVersion = simcore.SemanticVersion
+	}
+	return o, nil
+}
+
+// withFolder is withDefaults for what needs an output folder and names.
+func (o Options) withFolder() (Options, error) {
+	errs := o.problems()
+	if o.Dir == "" {
+		errs = append(errs, errors.New("output folder: none is given"))
+	}
+	if o.ContentID == nil {
+		errs = append(errs, errors.New("sweep.Options.ContentID is nil; use gridspec.Point.ContentID"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return Options{}, err
+	}
+	return o.withDefaults()
+}
+
+func (o Options) problems() []error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if o.Jobs < 0 {
+		bad("jobs: %d is not allowed; give 1 or more, or 0 for one on each core", o.Jobs)
+	}
+	if o.MemoryLimit < 0 {
+		bad("memory limit: %d is not allowed; give a number of bytes, or 0 for what the machine has", o.MemoryLimit)
+	}
+	if o.Timeout < 0 {
+		bad("timeout: %s is not allowed; give a duration above 0, or 0 for no limit", o.Timeout)
+	}
+	if o.ProbeTime < 0 {
+		bad("probe time: %s is not allowed; give a duration above 0", o.ProbeTime)
+	}
+	switch o.Retry {
+	case "", RetryNone, RetryFailed, RetryAll:
+	default:
+		bad("retry: %q is not allowed; use one of: none, failed, all", o.Retry)
+	}
+	return errs
+}

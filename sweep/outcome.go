@@ -1,0 +1,114 @@
+package sweep
+
+import (
+	"math"
+
+	"github.com/servegrid/servegrid/results"
+	"github.com/servegrid/servegrid/simcore/metrics"
+)
+
+// The reasons of failed rows that the sweep itself gives. An error of the simulator with a method
+// `Reason() string` brings its own, such as "dead_end".
+const (
+	// ReasonTimeout: the point did not finish within Options.Timeout.
+	ReasonTimeout = "timeout"
+	// ReasonPanic: the simulation panicked.
+	ReasonPanic = "panic"
+	// ReasonInvalidConfig: the simulator refused the configuration.
+	ReasonInvalidConfig = "invalid_config"
+	// ReasonWorkload: the workload could not be loaded.
+	ReasonWorkload = "workload"
+	// ReasonSimulation: the simulation ended with an error that has no reason of its own.
+	ReasonSimulation = "simulation"
+)
+
+// Outcome is what a sweep leaves.
+type Outcome struct {
+	// Rows holds the finished points in the order of the expansion. After an interruption some are missing.
+	Rows []results.Row
+	// Counts sums up the rows.
+	Counts Counts
+	// Interrupted is set when the context was cancelled before every point was finished. The same call again
+	// runs what is left.
+	Interrupted bool
+	// ResultsWritten is set when the results file holds Rows. It is not after an interruption that came before
+	// every workload was loaded: which older results still count is not known by then, so the file stays.
+	ResultsWritten bool
+	// Journal says what was found in the folder.
+	Journal JournalState
+}
+
+// Counts sums up the points of a sweep.
+type Counts struct {
+	// Total is the number of points; OK, Failed, Skipped and Left add up to it.
+	Total, OK, Failed, Skipped, Left int
+	// Simulated counts the points that this call simulated, and Reused those whose row came from the journal.
+	Simulated, Reused int
+	// KeptFailed counts the reused rows that are failures. RetryFailed runs them again.
+	KeptFailed int
+}
+
+// JournalState says what a folder's journal held when the sweep opened it.
+type JournalState struct {
+	// Path is the journal's file.
+	Path string
+	// Points is the number of points that had a result.
+	Points int
+	// OtherVersions counts those of them that cannot be reused because they come from another semantic version
+	// of the simulator, or lack a metric of this one; Versions names the semantic versions.
+	OtherVersions int
+	Versions      []string
+	// Damaged counts lines that were unreadable and were left out. A line that was cut off by a crash is normal:
+	// it was never reported as finished.
+	Damaged int
+	// SetAside lists the files that Options.Fresh renamed.
+	SetAside []string
+}
+
+func countRows(rows []results.Row, total int) Counts {
+	c := Counts{Total: total, Left: total - len(rows)}
+	for i := range rows {
+		switch rows[i].Status {
+		case results.StatusOK:
+			c.OK++
+		case results.StatusFailed:
+			c.Failed++
+		case results.StatusSkipped:
+			c.Skipped++
+		}
+	}
+	return c
+}
+
+// metricNames lists the metrics of this program in the order of a row.
+func metricNames() []string {
+	fields := metrics.Fields()
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.Name
+	}
+	return names
+}
+
+// noMetrics is the metrics of a row that has none.
+func noMetrics() []float64 {
+	m := make([]float64, len(metrics.Fields()))
+	for i := range m {
+		m[i] = math.NaN()
+	}
+	return m
+}
+
+// reportMetrics lays a report out as the metrics of a row.
+func reportMetrics(r *metrics.Report) []float64 {
+	fields := metrics.Fields()
+	m := make([]float64, len(fields))
+	for i, f := range fields {
+		v, ok := f.Value(r)
+		if !ok {
+			v = math.NaN()
+		}
+		m[i] = v
+	}
+	return m
+}
