@@ -314,7 +314,7 @@ func (e *expander) finish() ([]Point, error) {
 
 // unifyDerived gives every derived column one kind: whole numbers become floats when some values have fractions.
 func (e *expander) unifyDerived() {
-	if len(e.points) == 0 {
+	if len(e.points) == 0 || len(e.checks.found) > 0 && e.checks.found[0].fatal {
 		return
 	}
 	for i := range e.spec.rules.names {

@@ -57,7 +57,7 @@ func appendSettings(b []byte, v, defaults reflect.Value, inWorkload bool) []byte
 		if err != nil {
 			continue
 		}
-		if standard, err := defaults.FieldByIndexErr(k.index); err == nil && reflect.DeepEqual(field.Interface(), standard.Interface()) {
+		if standard, err := defaults.FieldByIndexErr(k.index); err == nil && equal(field, standard) {
 			continue
 		}
 		if len(b) > start {
@@ -67,6 +67,13 @@ func appendSettings(b []byte, v, defaults reflect.Value, inWorkload bool) []byte
 		b = appendField(b, field)
 	}
 	return append(b, '}')
+}
+
+func equal(a, b reflect.Value) bool {
+	if a.Comparable() {
+		return a.Equal(b)
+	}
+	return reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
 func appendField(b []byte, v reflect.Value) []byte {

@@ -22,8 +22,8 @@ func (p *strictParser) parseJSON(data []byte) map[string]any {
 		p.fail(1, 1, `a spec is an object such as {"engine": {"block_size": 64}}`)
 		return nil
 	}
+	line, column := j.position()
 	if _, err := j.dec.Token(); !errors.Is(err, io.EOF) {
-		line, column := j.position()
 		p.fail(line, column, "a spec is one document; there is more text after it")
 	}
 	return tree

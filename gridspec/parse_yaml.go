@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -77,7 +78,18 @@ type anchored struct {
 	size  int
 }
 
+// position is the place of a node; that of a mapping is its first key, not the colon after it.
 func position(n ast.Node) (line, column int) {
+	switch m := n.(type) {
+	case *ast.MappingValueNode:
+		return position(m.Key)
+	case *ast.MappingNode:
+		if !m.IsFlowStyle && len(m.Values) > 0 {
+			return position(m.Values[0].Key)
+		}
+	case nil:
+		return 1, 1
+	}
 	if t := n.GetToken(); t != nil && t.Position != nil {
 		return t.Position.Line, t.Position.Column
 	}
@@ -132,14 +144,18 @@ func nameOf(n ast.Node) string {
 
 var (
 	leadingZero = regexp.MustCompile(`^[-+]?0[0-9_]+$`)
-	// exponent matches plain numbers such as 1e3, which the library takes for text.
-	exponent = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$`)
+	// largeOrExponent matches plain numbers such as 1e3 and whole ones of more than 64 bits.
+	largeOrExponent = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
 )
 
-func (y *yamlReader) float(text string, line, column int) any {
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		y.fail(line, column, "%s: the number is too large", text)
+// text returns a string, or the number that a plain one is: the library takes some for text.
+func (y *yamlReader) text(n *ast.StringNode, line, column int) any {
+	if n.Token.Type != token.StringType || !largeOrExponent.MatchString(n.Value) {
+		return n.Value
+	}
+	f, err := strconv.ParseFloat(n.Value, 64)
+	if err != nil || !strings.ContainsAny(n.Value, "eE") {
+		y.fail(line, column, "%s: the number is too large", n.Value)
 	}
 	return f
 }
@@ -166,10 +182,7 @@ func (y *yamlReader) scalar(n ast.Node) any {
 	case *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
 		return n.(ast.ScalarNode).GetValue()
 	case *ast.StringNode:
-		if n.Token.Type == token.StringType && exponent.MatchString(n.Value) {
-			return y.float(n.Value, line, column)
-		}
-		return n.Value
+		return y.text(n, line, column)
 	case *ast.LiteralNode:
 		return n.Value.Value
 	case *ast.TagNode:

@@ -57,22 +57,27 @@ func (b *axisBuilder) sampled(method sampler, space *sampling, seed uint64) {
 			continue
 		}
 		src := rand.NewPCG(seed, streamOf(method.name+":"+path))
-		b.fill(f.rows, at, path, quantile, method.column(src, space.Samples, i))
-		b.claim(home, path, f.rows[:1])
+		drawn := b.draw(at, path, quantile, method.column(src, space.Samples, i))
+		b.claim(home, path, drawn)
+		for j, o := range drawn {
+			f.rows[j] = f.rows[j].with(o)
+		}
 		f.axes = append(f.axes, a)
 	}
 	b.addFactor(f)
 }
 
-// fill adds the values of one axis to the rows. An axis of wrong values is reported once.
-func (b *axisBuilder) fill(rows []option, at, path string, quantile func(float64) any, column []float64) {
-	for i, u := range column {
+// draw returns the samples of one axis. The first wrong value ends them, as all would be wrong alike.
+func (b *axisBuilder) draw(at, path string, quantile func(float64) any, column []float64) []option {
+	drawn := make([]option, 0, len(column))
+	for _, u := range column {
 		o, ok := b.option(at, path, quantile(u))
 		if !ok {
-			return
+			break
 		}
-		rows[i] = rows[i].with(o)
+		drawn = append(drawn, o)
 	}
+	return drawn
 }
 
 func streamOf(name string) uint64 {

@@ -18,6 +18,19 @@ func (v Value) String() string {
 	return v.Str
 }
 
+// Any returns the value as a bool, int64, float64 or string.
+func (v Value) Any() any {
+	switch v.Kind {
+	case KindBool:
+		return v.Bool
+	case KindInt:
+		return v.Int
+	case KindFloat:
+		return v.Float
+	}
+	return v.Str
+}
+
 // valueOf is the typed column value of a setting.
 func valueOf(v reflect.Value) Value {
 	switch kindOf(v.Type()) {

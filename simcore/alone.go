@@ -78,8 +78,11 @@ func (s *simulation) runOne(worker *engine.VLLM, own *arrivals) error {
 		}
 		if !progress {
 			next := own.peek()
-			if math.IsInf(next, 1) {
+			switch {
+			case math.IsInf(next, 1):
 				return deadEnd(worker, now)
+			case next >= s.stop:
+				return nil
 			}
 			now = next
 			continue

@@ -19,6 +19,7 @@ type cluster struct {
 	touched   []int32 // idle workers that may start something at this time
 	isTouched []bool
 	sessions  []int32 // the session of each request
+	startedMs float64 // when passes were last started
 	loneLoop  bool
 }
 
@@ -31,6 +32,7 @@ func (s *simulation) runCluster() error {
 		workers:    make([]*engine.VLLM, n),
 		isTouched:  make([]bool, n),
 		sessions:   make([]int32, s.workload.Requests()),
+		startedMs:  math.Inf(-1),
 		loneLoop:   s.rules.SingleWorkerLoop && n == 1,
 	}
 	for i := range c.workers {
@@ -118,6 +120,10 @@ func (c *cluster) touch(id int32) {
 
 // release hands all requests that are ready to their workers.
 func (c *cluster) release(now float64) {
+	joins := now
+	if c.startedMs == now { // a pass of no time led to this arrival, and the passes from now on have started
+		joins = math.Nextafter(now, math.Inf(1))
+	}
 	for c.driver.peek() <= now {
 		request, ready := c.driver.pop()
 		if c.loneLoop && c.driver.closed {
@@ -127,7 +133,7 @@ func (c *cluster) release(now float64) {
 		c.arrived++
 		id := int32(c.router.Pick())
 		if c.due.has(id) {
-			if end := c.workers[id].Interrupt(now); end < c.due.end[id] {
+			if end := c.workers[id].Interrupt(joins); end < c.due.end[id] {
 				c.due.set(id, end)
 			}
 		} else {
@@ -139,6 +145,7 @@ func (c *cluster) release(now float64) {
 
 // start lets idle workers with requests begin, in the order of their ids.
 func (c *cluster) start(now float64) error {
+	c.startedMs = now
 	slices.Sort(c.touched)
 	for _, id := range c.touched {
 		c.isTouched[id] = false
@@ -146,11 +153,11 @@ func (c *cluster) start(now float64) error {
 		if !w.HasWork() {
 			continue
 		}
-		arrival := math.Inf(1) // who gets the next arrival is not known yet; Interrupt tells
-		if len(c.workers) == 1 && !c.loneLoop {
-			arrival = c.driver.peek()
+		arrival, stop := math.Inf(1), c.stop // who gets the next arrival is not known yet; Interrupt tells
+		if c.loneLoop && c.driver.closed {
+			stop = min(stop, c.driver.peek()) // the arrival is seen at the end of a pass, whatever its fate
 		}
-		end, progress, err := w.Start(now, arrival, c.stop)
+		end, progress, err := w.Start(now, arrival, stop)
 		if err != nil {
 			return err
 		}

@@ -28,6 +28,10 @@ type Options struct {
 	Records func(RequestRecord)
 	// everyPass simulates each pass by itself, for tests that compare with the faster way.
 	everyPass bool
+	// oneClock simulates all workers on one clock even when nothing couples them, for tests that compare both.
+	oneClock bool
+	// model replaces the timing model that the configuration selects, for tests.
+	model perfmodel.Model
 }
 
 // Run simulates one configuration on one workload. It is deterministic and single-threaded, and returns early
@@ -41,7 +45,7 @@ func Run(ctx context.Context, cfg Config, w *workload.Workload, opt Options) (*R
 	if err != nil {
 		return nil, err
 	}
-	if s.independent() {
+	if s.independent() && !opt.oneClock {
 		err = s.runAlone()
 	} else {
 		err = s.runCluster()
@@ -78,9 +82,11 @@ func newSimulation(ctx context.Context, cfg Config, w *workload.Workload, opt Op
 	if err != nil {
 		return nil, err
 	}
-	model, err := perfmodel.New(cfg.Timing)
-	if err != nil {
-		return nil, err
+	model := opt.model
+	if model == nil {
+		if model, err = perfmodel.New(cfg.Timing); err != nil {
+			return nil, err
+		}
 	}
 	blocks, err := w.Blocks(cfg.Engine.BlockSize, cfg.Engine.EnablePrefixCaching)
 	if err != nil {

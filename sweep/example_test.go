@@ -32,11 +32,7 @@ func Example() {
 	}
 	opt := sweep.Options{
 		Dir: dir,
-		// Real sweeps use gridspec.Point.ContentID.
-		ContentID: func(p gridspec.Point, digest string) string {
-			return fmt.Sprintf("%s-%d", digest[:8], p.Config.Deployment.Workers)
-		},
-		// Real sweeps leave Simulate out and get simcore.Run.
+		// Left out, this is simcore.Run.
 		Simulate: func(_ context.Context, cfg simcore.Config, w *workload.Workload) (*simcore.Report, error) {
 			return &simcore.Report{DurationMs: float64(100 * w.Requests() / cfg.Deployment.Workers)}, nil
 		},

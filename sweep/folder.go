@@ -66,6 +66,9 @@ func (f *folder) close() error {
 
 // checkFolder refuses a folder that is none, or that belongs to something else.
 func checkFolder(opt *Options) error {
+	if opt.Dir == "" {
+		return errors.New("output folder: none is given")
+	}
 	info, err := os.Stat(opt.Dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

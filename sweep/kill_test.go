@@ -3,6 +3,7 @@ package sweep
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -12,8 +13,6 @@ import (
 	"strconv"
 	"testing"
 	"time"
-
-	"errors"
 
 	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/workload"

@@ -27,8 +27,7 @@ const (
 	RetryAll Retry = "all"
 )
 
-// Options configure a sweep. Dir and ContentID must be set, except for Estimate; every other zero value is a
-// sensible default.
+// Options configure a sweep. Dir must be set, except for Estimate; every other zero value is a sensible default.
 type Options struct {
 	// Dir is the output folder. It is made when it does not exist.
 	Dir string
@@ -54,7 +53,7 @@ type Options struct {
 	// ProbeTime bounds the time that Estimate spends; 0 means 3 seconds.
 	ProbeTime time.Duration
 
-	// ContentID names the result of a point on a workload, as gridspec.Point.ContentID does.
+	// ContentID names the result of a point on a workload; nil means gridspec.Point.ContentID.
 	ContentID func(p gridspec.Point, workloadDigest string) string
 	// Simulate runs one point; nil means simcore.Run. It must return soon after its context is cancelled.
 	Simulate func(context.Context, simcore.Config, *workload.Workload) (*simcore.Report, error)
@@ -126,6 +125,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.ProbeTime == 0 {
 		o.ProbeTime = defaultProbeTime
 	}
+	if o.ContentID == nil {
+		o.ContentID = gridspec.Point.ContentID
+	}
 	if o.Simulate == nil {
 		o.Simulate = func(ctx context.Context, cfg simcore.Config, w *workload.Workload) (*simcore.Report, error) {
 			return simcore.Run(ctx, cfg, w, simcore.Options{})
@@ -143,21 +145,6 @@ func (o Options) withDefaults() (Options, error) {
 		o.semanticVersion = simcore.SemanticVersion
 	}
 	return o, nil
-}
-
-// withFolder is withDefaults for what needs an output folder and names.
-func (o Options) withFolder() (Options, error) {
-	errs := o.problems()
-	if o.Dir == "" {
-		errs = append(errs, errors.New("output folder: none is given"))
-	}
-	if o.ContentID == nil {
-		errs = append(errs, errors.New("sweep.Options.ContentID is nil; use gridspec.Point.ContentID"))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return Options{}, err
-	}
-	return o.withDefaults()
 }
 
 func (o Options) problems() []error {

@@ -45,7 +45,7 @@ type Preview struct {
 // Plan says what Run would do, without simulating or writing anything. It loads every workload, one at a time,
 // since a point's name depends on the requests. A workload that cannot be loaded shows in its points.
 func Plan(ctx context.Context, points []gridspec.Point, opt Options) (Preview, error) {
-	opt, err := opt.withFolder()
+	opt, err := opt.withDefaults()
 	if err != nil {
 		return Preview{}, err
 	}

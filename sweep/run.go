@@ -16,7 +16,7 @@ import (
 // workload at all can be loaded, or when the journal or the results file can no longer be written; the outcome
 // then holds what is safe in the journal. A cancelled context is no error: Outcome.Interrupted is set.
 func Run(ctx context.Context, points []gridspec.Point, opt Options) (Outcome, error) {
-	opt, err := opt.withFolder()
+	opt, err := opt.withDefaults()
 	if err != nil {
 		return Outcome{}, err
 	}

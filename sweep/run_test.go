@@ -252,6 +252,7 @@ func TestMemoryLimitsConcurrency(t *testing.T) {
 func TestInterrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	opt := testOptions(t.TempDir())
+	opt.Jobs = 1 // so that it is known what is finished
 	opt.Simulate = func(ctx context.Context, cfg simcore.Config, w *workload.Workload) (*simcore.Report, error) {
 		if cfg.Deployment.Workers > 10 {
 			cancel()
@@ -300,6 +301,22 @@ func TestInterruptBeforeEverythingIsKnown(t *testing.T) {
 	}
 	if file, err := readTestFile(filepath.Join(opt.Dir, ResultsFile)); err != nil || file.Rows != 2 {
 		t.Errorf("results file: %d rows, %v; want the 2 of the first sweep", file.Rows, err)
+	}
+}
+
+// The defaults are the real simulator and the real workloads.
+func TestRealSimulator(t *testing.T) {
+	opt := Options{Dir: t.TempDir()}
+	points := testPoints(4)
+	points[3].Config.Engine.BlockSize = -1
+	out := mustRun(t, points, opt)
+	for _, row := range out.Rows[:3] {
+		if row.Status != results.StatusOK || row.Metrics[0] != 5 || row.WorkloadDigest == "" {
+			t.Errorf("row %+v", row)
+		}
+	}
+	if row := out.Rows[3]; row.Reason != ReasonInvalidConfig {
+		t.Errorf("an invalid point: %s %s", row.Reason, row.Error)
 	}
 }
 
@@ -379,9 +396,12 @@ func TestOptionsProblems(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, part := range []string{"jobs: -1", "timeout: -1ns", "memory limit: -1", `retry: "some"`, "output folder: none", "ContentID"} {
+	for _, part := range []string{"jobs: -1", "timeout: -1ns", "memory limit: -1", `retry: "some"`} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q lacks %q", err, part)
 		}
+	}
+	if _, err := Run(t.Context(), nil, Options{}); err == nil || !strings.Contains(err.Error(), "output folder: none is given") {
+		t.Errorf("err = %v", err)
 	}
 }

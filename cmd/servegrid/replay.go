@@ -139,7 +139,7 @@ func (f *replayFlags) point(cmd *cobra.Command, traces []string) (*gridspec.Poin
 	if err != nil {
 		return nil, err
 	}
-	loaded, err := gridspec.Load(gridspec.Source{Path: "(flags)", Data: data, Format: "json", Set: f.set, Dir: "."})
+	loaded, err := gridspec.Load(gridspec.Source{Path: "(flags)", Data: data, Format: gridspec.JSON, Set: f.set, Dir: "."})
 	if err != nil {
 		return nil, err
 	}

@@ -131,23 +131,24 @@ func grouped(v float64) string {
 
 // requestLine is one line of --report-jsonl, with the reference's keys.
 type requestLine struct {
-	SessionID       *string  `json:"session_id"`
-	TurnIndex       *int     `json:"turn_index"`
-	Request         int      `json:"request"`
-	RequestID       string   `json:"request_id,omitempty"`
-	ArrivalTimeMs   float64  `json:"arrival_time_ms"`
-	FirstAdmitMs    *float64 `json:"first_admit_ms"`
-	FirstTokenMs    *float64 `json:"first_token_ms"`
-	LastTokenMs     *float64 `json:"last_token_ms"`
-	TTFTMs          *float64 `json:"ttft_ms"`
-	TTSTMs          *float64 `json:"ttst_ms"`
-	E2ELatencyMs    *float64 `json:"e2e_latency_ms"`
-	ITLMs           *float64 `json:"itl_ms"`
-	InputLength     int32    `json:"input_length"`
-	OutputLength    int32    `json:"output_length"`
-	ReusedTokens    int32    `json:"reused_input_tokens"`
-	DecodeWorkerIdx int32    `json:"decode_worker_idx"`
-	TerminalStatus  string   `json:"terminal_status"`
+	SessionID         *string  `json:"session_id"`
+	TurnIndex         *int     `json:"turn_index"`
+	Request           int      `json:"request"`
+	RequestID         string   `json:"request_id,omitempty"`
+	ArrivalTimeMs     float64  `json:"arrival_time_ms"`
+	FirstAdmitMs      *float64 `json:"first_admit_ms"`
+	FirstTokenMs      *float64 `json:"first_token_ms"`
+	LastTokenMs       *float64 `json:"last_token_ms"`
+	TTFTMs            *float64 `json:"ttft_ms"`
+	TTSTMs            *float64 `json:"ttst_ms"`
+	E2ELatencyMs      *float64 `json:"e2e_latency_ms"`
+	ITLMs             *float64 `json:"itl_ms"`
+	InputLength       int32    `json:"input_length"`
+	OutputLength      int32    `json:"output_length"`
+	ReusedTokens      int32    `json:"reused_input_tokens"`
+	FirstReusedTokens int32    `json:"first_admission_reused_input_tokens"`
+	DecodeWorkerIdx   int32    `json:"decode_worker_idx"`
+	TerminalStatus    string   `json:"terminal_status"`
 }
 
 // recordFile writes the records of a run as JSON Lines; the zero value writes nothing.
@@ -195,7 +196,7 @@ func newRequestLine(record simcore.RequestRecord, w *workload.Workload) requestL
 		Request: record.Request, RequestID: w.ID(record.Request),
 		ArrivalTimeMs: life.ArrivalMs, FirstAdmitMs: happened(life.AdmittedMs),
 		FirstTokenMs: happened(life.FirstTokenMs), LastTokenMs: happened(life.LastTokenMs),
-		InputLength: life.Input, OutputLength: life.Output, ReusedTokens: life.Reused, DecodeWorkerIdx: life.Worker,
+		InputLength: life.Input, OutputLength: life.Output, ReusedTokens: life.Reused, FirstReusedTokens: life.ReusedFirst, DecodeWorkerIdx: life.Worker,
 		TerminalStatus: terminalStatus(life.State),
 	}
 	if !w.SingleTurn() {

@@ -73,7 +73,11 @@ leaves results.parquet and report.html. replay runs one configuration.`,
 		return fmt.Errorf("%w\nRun '%s --help' for the flags", err, cmd.CommandPath())
 	})
 	root.AddCommand(
+		newSweep(st),
 		newReplay(st),
+		newPareto(st),
+		newReport(st),
+		newSpec(st),
 		newVersion(st),
 	)
 	return root

@@ -60,7 +60,7 @@ function formatNumber(value) {
   if (size >= 1e9 || size < 1e-4) return value.toExponential(2);
   if (Number.isInteger(value)) return value.toLocaleString("en-US");
   const digits = Math.max(0, Math.min(6, 3 - Math.floor(Math.log10(size))));
-  return value.toLocaleString("en-US", { minimumFractionDigits: digits > 3 ? 0 : digits, maximumFractionDigits: digits });
+  return value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
 function formatValue(value) {
@@ -68,9 +68,9 @@ function formatValue(value) {
   return typeof value === "number" ? formatNumber(value) : String(value);
 }
 
-// configuration is a short line that tells a row from others.
+// configuration is a short line that tells a row from others; words speak for themselves, numbers need their axis.
 function configuration(row) {
-  return variedAxes.filter((a) => a.values[row] !== null).map((a) => `${a.name} ${formatValue(a.values[row])}`).join(" · ");
+  return variedAxes.filter((a) => a.values[row] !== null).map((a) => (a.kind === "string" ? a.values[row] : `${a.name} ${formatValue(a.values[row])}`)).join(" · ");
 }
 
 function commandOf(row) {

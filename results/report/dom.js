@@ -8,7 +8,7 @@ function build(node, attributes, children) {
     else if (value === true) node.setAttribute(name, "");
     else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, value);
   }
-  node.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
   return node;
 }
 
@@ -17,7 +17,7 @@ const svg = (tag, attributes = {}, ...children) => build(document.createElementN
 const byID = (id) => document.getElementById(id);
 
 function fill(node, ...children) {
-  node.replaceChildren(...children.flat().filter((child) => child !== null));
+  node.replaceChildren(...children.flat(Infinity).filter((child) => child !== null));
 }
 
 // picker is a labelled select; groups are [heading, [[value, text, title], …]].
@@ -32,9 +32,12 @@ function toggle(label, pressed, onclick, hint) {
   return html("button", { type: "button", "aria-pressed": String(pressed), title: hint, onclick }, label);
 }
 
+// spaced lets long key names break after an underscore.
+const spaced = (name) => name.split(/(?<=_)/).flatMap((part) => [part, html("wbr")]);
+
 // pairs is a list of names and values; a null entry draws a rule.
 function pairs(entries) {
-  return html("dl", { class: "pairs" }, entries.map((e) => (e === null ? html("div", { class: "rule" }) : [html("dt", {}, e[0]), html("dd", {}, e[1])])));
+  return html("dl", { class: "pairs" }, entries.map((e) => (e === null ? html("div", { class: "rule" }) : [html("dt", {}, spaced(e[0])), html("dd", {}, e[1])])));
 }
 
 // copyButton copies a text; pages opened from disk may have no clipboard, so it falls back to a selection.

@@ -59,5 +59,5 @@ function spansDecades(values) {
     low = Math.min(low, v);
     high = Math.max(high, v);
   }
-  return low > 0 && high / low > 200;
+  return low > 0 && high / low > 1000;
 }

@@ -1,6 +1,9 @@
 package workload
 
-import "container/heap"
+import (
+	"container/heap"
+	"slices"
+)
 
 // conversationFit describes an open-loop workload in which a request opens a conversation or carries one on. In
 // both cases it is a row of its own, with the whole prompt, as in the Mooncake traces.
@@ -199,6 +202,7 @@ func (m *conversationMaker) become(c *conversation, input int, output float64) {
 	c.input, c.output = input, scaledTokens(output, m.scale, 1)
 	full := input / m.fit.blockSize
 	c.blocks = c.blocks[:min(full, len(c.blocks))]
+	c.blocks = slices.Grow(c.blocks, full-len(c.blocks))
 	for len(c.blocks) < full {
 		c.blocks = append(c.blocks, m.newID())
 	}

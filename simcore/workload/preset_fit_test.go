@@ -45,7 +45,7 @@ func fits() []presetFit {
 	open := slices.Concat(sizeRows(), arrivalRows(), lengthRows(), reuseRows(1000, 10_000, 50_000))
 	return []presetFit{
 		{
-			preset: PresetChat, trace: "conversation trace", seeds: 8, cache: []int{1000, 10_000, 50_000}, rows: open,
+			preset: PresetChat, trace: "conversation trace", seeds: 4, cache: []int{1000, 10_000, 50_000}, rows: open,
 			load: mooncakeTrace("conversation_trace.jsonl"),
 		},
 		{
@@ -53,7 +53,7 @@ func fits() []presetFit {
 			rows: slices.Concat(sizeRows(), sessionRows(), lengthRows(), reuseRows()),
 		},
 		{
-			preset: PresetToolAgent, trace: "published figures", seeds: 4, cache: []int{1000, 10_000, 50_000}, rows: open,
+			preset: PresetToolAgent, trace: "published figures", seeds: 2, cache: []int{1000, 10_000, 50_000}, rows: open,
 		},
 		{
 			preset: PresetLongContext, trace: "synthetic trace", seeds: 24, cache: []int{1000, 10_000, 50_000}, rows: open,

@@ -24,24 +24,23 @@ func mustGenerate(t testing.TB, s PresetSpec) *Workload {
 func TestPresetDigests(t *testing.T) {
 	want := map[string]string{
 		PresetChat:        "e5f7c31d6732da707f3042e638d5d55ee4d4522a9e6e4044f431aaa967a22073",
-		PresetAgentic:     "4197ab8b15fad01c6d6dafa362c17df9f25f6cb683e7723ef697745c5a865dc6",
+		PresetAgentic:     "1aba2e50e36099da6c45286a27a3744c26612579a033b6092310b58328136ef0",
 		PresetToolAgent:   "29ce8f8098015d3068fdf60bbf4c673824c1b212de31aeefd0d3280f933f262a",
 		PresetLongContext: "2f000a6ad0417c68f124e66972be81901ef6de1d9f7989e9e9c53172e9301186",
 	}
-	got := map[string]string{}
 	for _, name := range PresetNames() {
 		s := PresetSpec{Name: name, Requests: 500, Seed: 1}
-		got[name] = mustGenerate(t, s).Digest()
-		if again := mustGenerate(t, s).Digest(); again != got[name] {
-			t.Errorf("%s: two runs gave %s and %s", name, got[name], again)
+		got := mustGenerate(t, s).Digest()
+		if got != want[name] {
+			t.Errorf("%s: digest %s, want %s", name, got, want[name])
+		}
+		if again := mustGenerate(t, s).Digest(); again != got {
+			t.Errorf("%s: two runs gave %s and %s", name, got, again)
 		}
 		s.Seed = 2
-		if other := mustGenerate(t, s).Digest(); other == got[name] {
+		if other := mustGenerate(t, s).Digest(); other == got {
 			t.Errorf("%s: seeds 1 and 2 gave the same workload", name)
 		}
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("digests (-want +got):\n%s", diff)
 	}
 }
 
@@ -175,7 +174,7 @@ func TestPresetRequestsAreValid(t *testing.T) {
 		s := PresetSpec{
 			Name:            rapid.SampledFrom(PresetNames()).Draw(t, "name"),
 			Requests:        rapid.IntRange(1, 150).Draw(t, "requests"),
-			Rate:            rapid.SampledFrom([]float64{0, minPresetRate, .3, 7, 100}).Draw(t, "rate"),
+			Rate:            rapid.SampledFrom([]float64{0, minPresetRate, .3, 7, 20}).Draw(t, "rate"),
 			DurationSeconds: rapid.SampledFrom([]float64{0, 1e-3, 60, 1e5}).Draw(t, "duration"),
 			Scale:           rapid.SampledFrom([]float64{0, minPresetScale, .1, 1.7, maxPresetScale}).Draw(t, "scale"),
 			Seed:            rapid.Uint64().Draw(t, "seed"),

@@ -1,0 +1,294 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// goldenCase is one run of the reference: the arguments after its program name, and its report or its refusal.
+type goldenCase struct {
+	Name     string
+	Args     []string
+	Expected map[string]float64
+	Refused  string
+}
+
+// TestGoldenReference replays the recorded runs of the reference and compares every figure of the report.
+func TestGoldenReference(t *testing.T) {
+	for _, file := range []string{"made.json", "mooncake.json", "engine.json"} {
+		var cases []goldenCase
+		readJSON(t, filepath.Join("testdata/golden", file), &cases)
+		if len(cases) == 0 {
+			t.Fatalf("%s holds no case", file)
+		}
+		for _, c := range cases {
+			t.Run(c.Name, func(t *testing.T) {
+				args := append([]string{"replay", "--compat", "dynamo-1.3"}, c.Args...)
+				if trace := args[3]; !strings.HasPrefix(trace, "--") {
+					args[3] = goldenTrace(t, trace)
+				}
+				report := filepath.Join(t.TempDir(), "report.json")
+				got := runCommand(t, append(args, "--report-json", report)...)
+				if c.Refused != "" {
+					if got.code != exitRefused || got.stderr == "" {
+						t.Fatalf("the reference refuses with %q; exit code %d, message %q", c.Refused, got.code, got.stderr)
+					}
+					return
+				}
+				if got.code != exitOK {
+					t.Fatalf("exit code %d: %s", got.code, got.stderr)
+				}
+				compareReport(t, report, c.Expected, 1e-6)
+			})
+		}
+	}
+}
+
+// compareReport compares the figures of a report file, but for wall times.
+func compareReport(t *testing.T, path string, want map[string]float64, relative float64) {
+	t.Helper()
+	var got map[string]any
+	readJSON(t, path, &got)
+	names := make([]string, 0, len(want))
+	for name := range want {
+		if !strings.Contains(name, "wall") && !strings.HasPrefix(name, "processed_") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		v, ok := got[name].(float64)
+		if !ok {
+			t.Errorf("%s is missing, want %v", name, want[name])
+		} else if !close(v, want[name], relative) {
+			t.Errorf("%s = %v, want %v", name, v, want[name])
+		}
+	}
+}
+
+func close(got, want, relative float64) bool {
+	d := math.Abs(got - want)
+	return d <= 1e-9 || d <= relative*math.Abs(want)
+}
+
+// peerCase is one run of the newest peer with fixed pass times. Requests are [arrival, input, output, admitted,
+// first token, last token (ms), reused tokens at the first admission].
+type peerCase struct {
+	Name   string
+	Config struct {
+		Traffic struct {
+			Source struct{ Paths []string }
+			Load   struct {
+				Type        string
+				Concurrency int
+			}
+		}
+		Engine struct {
+			ContextLength int `json:"context_length"`
+			Workers       struct {
+				Aggregated struct {
+					Parallelism struct{ Replicas int }
+					Scheduler   struct {
+						MaxBatchedTokens int `json:"max_batched_tokens"`
+						MaxSequences     int `json:"max_sequences"`
+					}
+					KVCache struct {
+						BlockSize int `json:"block_size"`
+						Capacity  struct{ Blocks int }
+					} `json:"kv_cache"`
+					Timing struct {
+						PrefillMs float64 `json:"prefill_ms"`
+						DecodeMs  float64 `json:"decode_ms"`
+					}
+				}
+			}
+		}
+	}
+	Expected    map[string]float64
+	Preemptions float64
+	Requests    [][]float64
+}
+
+// TestGoldenPeer replays the recorded runs of the newest peer under the default rules and compares every request.
+func TestGoldenPeer(t *testing.T) {
+	for _, c := range readPeerCases(t) {
+		t.Run(c.Name, func(t *testing.T) {
+			dir := t.TempDir()
+			w := c.Config.Engine.Workers.Aggregated
+			engine := fmt.Sprintf(`{"block_size":%d,"num_gpu_blocks":%d,"max_num_seqs":%d,"max_num_batched_tokens":%d,"context_length":%d}`,
+				w.KVCache.BlockSize, w.KVCache.Capacity.Blocks, w.Scheduler.MaxSequences, w.Scheduler.MaxBatchedTokens, c.Config.Engine.ContextLength)
+			args := []string{"replay", goldenTrace(t, c.Config.Traffic.Source.Paths[0]), "--num-workers", fmt.Sprint(w.Parallelism.Replicas),
+				"--timing", fmt.Sprintf(`{"source":"fixed","prefill_ms":%v,"decode_ms":%v}`, w.Timing.PrefillMs, w.Timing.DecodeMs),
+				"--extra-engine-args", engine, "--report-json", filepath.Join(dir, "report.json"), "--report-jsonl", filepath.Join(dir, "requests.jsonl")}
+			if c.Config.Traffic.Load.Type == "concurrency" {
+				args = append(args, "--replay-concurrency", fmt.Sprint(c.Config.Traffic.Load.Concurrency))
+			}
+			if got := runCommand(t, args...); got.code != exitOK {
+				t.Fatalf("exit code %d: %s", got.code, got.stderr)
+			}
+			// The peer's percentiles are sketches with an error of 0.1 %; it counts more samples than we report.
+			want := map[string]float64{"preemptions": c.Preemptions}
+			for name, v := range c.Expected {
+				if !strings.HasPrefix(name, "num_") && name != "committed_prefill_tokens" {
+					want[name] = v
+				}
+			}
+			compareReport(t, filepath.Join(dir, "report.json"), want, 1.1e-3)
+			compareRequests(t, readRequests(t, filepath.Join(dir, "requests.jsonl")), c.Requests)
+		})
+	}
+}
+
+func readPeerCases(t *testing.T) []peerCase {
+	t.Helper()
+	file, err := os.Open("testdata/golden/peer.json.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	z, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []peerCase
+	if err := json.NewDecoder(z).Decode(&cases); err != nil {
+		t.Fatal(err)
+	}
+	return cases
+}
+
+// readRequests reads the records of a replay in the layout of peerCase.Requests.
+func readRequests(t *testing.T, path string) [][]float64 {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var out [][]float64
+	for s := bufio.NewScanner(file); s.Scan(); {
+		var r requestLine
+		if err := json.Unmarshal(s.Bytes(), &r); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, []float64{r.ArrivalTimeMs, float64(r.InputLength), float64(r.OutputLength), *r.FirstAdmitMs,
+			*r.FirstTokenMs, *r.LastTokenMs, float64(r.FirstReusedTokens)})
+	}
+	return out
+}
+
+func compareRequests(t *testing.T, got, want [][]float64) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%d requests, want %d", len(got), len(want))
+	}
+	byArrival := func(a, b []float64) int { return slices.Compare(a[:3], b[:3]) }
+	slices.SortStableFunc(got, byArrival)
+	slices.SortStableFunc(want, byArrival)
+	for i := range want {
+		for field := range want[i] {
+			if !close(got[i][field], want[i][field], 1e-6) {
+				t.Fatalf("request %d is %v, want %v", i, got[i], want[i])
+			}
+		}
+	}
+}
+
+// goldenTrace returns the path of a made trace in testdata, or of a real one where shared data is. conv500,
+// conv2k and so on are the first rows of a real trace.
+func goldenTrace(t *testing.T, name string) string {
+	t.Helper()
+	if made := filepath.Join("testdata/golden/traces", name); exists(made) {
+		return made
+	}
+	shared := sharedData(t)
+	heads := map[string]struct {
+		file string
+		rows int
+	}{
+		"conv300.jsonl":            {"conversation_trace.jsonl", 300},
+		"conv500.jsonl":            {"conversation_trace.jsonl", 500},
+		"conv2k.jsonl":             {"conversation_trace.jsonl", 2000},
+		"conv3000.jsonl":           {"conversation_trace.jsonl", 3000},
+		"synth1000.jsonl":          {"synthetic_trace.jsonl", 1000},
+		"conversation_trace.jsonl": {"conversation_trace.jsonl", math.MaxInt},
+		"synthetic_trace.jsonl":    {"synthetic_trace.jsonl", math.MaxInt},
+	}
+	head, ok := heads[name]
+	if !ok {
+		t.Fatalf("unknown trace %s", name)
+	}
+	data, err := os.ReadFile(filepath.Join(shared, "traces/mooncake", head.file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(data, []byte("\n"))
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, bytes.Join(lines[:min(head.rows, len(lines))], nil), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// sharedData returns the folder with the real traces, or skips the test where it is not. SERVEGRID_SHARED names it;
+// the default is a folder named shared beside the checkout.
+func sharedData(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("SERVEGRID_SHARED")
+	if dir == "" {
+		dir = "../../../shared"
+	}
+	if !exists(filepath.Join(dir, "traces")) {
+		t.Skip("needs the real traces: set SERVEGRID_SHARED to the folder that holds traces/mooncake")
+	}
+	return dir
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func readJSON(t *testing.T, path string, into any) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+}
+
+// outcome is what a command printed and how it ended.
+type outcome struct {
+	code           int
+	stdout, stderr string
+}
+
+// runCommand runs a command line in this process.
+func runCommand(t *testing.T, args ...string) outcome {
+	t.Helper()
+	return runWith(t, nil, args...)
+}
+
+func runWith(t *testing.T, stdin io.Reader, args ...string) outcome {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	st := &state{args: args, stdin: stdin, stdout: &stdout, stderr: &stderr,
+		terminal: func() (int, bool) { return 0, false }, now: time.Now}
+	code := run(context.Background(), st)
+	return outcome{code, stdout.String(), stderr.String()}
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/sweep"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+)
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+func newSpec(st *state) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "spec",
+		Short: "Start, check and expand grid specs",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newSpecInit(st), newSpecValidate(st), newSpecExpand(st), newSpecSchema(st))
+	return cmd
+}
+
+func newSpecInit(st *state) *cobra.Command {
+	return &cobra.Command{
+		Use:   "init [FILE]",
+		Short: "Write a commented starter spec",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				_, err := st.stdout.Write(gridspec.Starter())
+				return err
+			}
+			file, err := os.OpenFile(args[0], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+			if errors.Is(err, fs.ErrExist) {
+				return fmt.Errorf("%s exists already; name another file", args[0])
+			}
+			if err != nil {
+				return err
+			}
+			_, err = file.Write(gridspec.Starter())
+			if err = errors.Join(err, file.Close()); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(st.stdout, "Wrote %s. Next: servegrid sweep %s\n", args[0], args[0])
+			return err
+		},
+	}
+}
+
+func newSpecValidate(st *state) *cobra.Command {
+	var f specFlags
+	cmd := &cobra.Command{
+		Use:   "validate SPEC",
+		Short: "Check a spec and list everything that is wrong with it",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			_, points, err := f.load(st, args[0])
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(st.stdout, "%s is valid: %d points\n", args[0], len(points))
+			return err
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+func newSpecSchema(st *state) *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of specs, for editors",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := st.stdout.Write(gridspec.JSONSchema())
+			return err
+		},
+	}
+}
+
+func newSpecExpand(st *state) *cobra.Command {
+	var f specFlags
+	var format string
+	var estimate bool
+	cmd := &cobra.Command{
+		Use:   "expand SPEC",
+		Short: "List the points of a spec without running them",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			spec, points, err := f.load(st, args[0])
+			if err != nil {
+				return err
+			}
+			if estimate {
+				return printEstimate(cmd, st, spec, points)
+			}
+			switch format {
+			case "count":
+				_, err = fmt.Fprintln(st.stdout, len(points))
+			case "table":
+				_, err = fmt.Fprintln(st.stdout, renderPoints(points))
+			case "json":
+				err = printPoints(st, points)
+			default:
+				err = fmt.Errorf("--format: %q is not a format; use one of: table, json, count", format)
+			}
+			return err
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&format, "format", "table", "table, json or count")
+	cmd.Flags().BoolVar(&estimate, "estimate", false, "simulate a few points to estimate the time and memory of the sweep")
+	return cmd
+}
+
+func renderPoints(points []gridspec.Point) string {
+	out := table.NewWriter()
+	out.SetStyle(table.StyleRounded)
+	header := table.Row{"#"}
+	if len(points) > 0 {
+		for _, a := range points[0].Axes {
+			header = append(header, a.Column)
+		}
+	}
+	out.AppendHeader(append(header, "skipped"))
+	for n, p := range points {
+		if n == maxShownRows {
+			out.AppendFooter(table.Row{fmt.Sprintf("… %d more", len(points)-n)})
+			break
+		}
+		cells := table.Row{p.Index}
+		for _, a := range p.Axes {
+			cells = append(cells, a.Value.String())
+		}
+		out.AppendRow(append(cells, p.SkipMessage))
+	}
+	return out.Render()
+}
+
+// expandedPoint is one point as spec expand --format json prints it.
+type expandedPoint struct {
+	Index    int            `json:"index"`
+	Axes     map[string]any `json:"axes"`
+	Config   any            `json:"config"`
+	Workload any            `json:"workload"`
+	Skipped  string         `json:"skipped,omitempty"`
+}
+
+func printPoints(st *state, points []gridspec.Point) error {
+	out := make([]expandedPoint, len(points))
+	for i, p := range points {
+		axes := map[string]any{}
+		for _, a := range p.Axes {
+			axes[a.Column] = a.Value.Any()
+		}
+		out[i] = expandedPoint{p.Index, axes, p.Config, p.Workload, p.SkipMessage}
+	}
+	encoder := json.NewEncoder(st.stdout)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(out)
+}
+
+func printEstimate(cmd *cobra.Command, st *state, spec *gridspec.Spec, points []gridspec.Point) error {
+	cost, err := sweep.Estimate(cmd.Context(), points, sweep.Options{
+		Jobs: int(spec.Execution.Jobs), MemoryLimit: int64(spec.Execution.MaxMemory), Timeout: spec.Execution.Timeout, Stdin: st.stdin,
+	})
+	if err != nil {
+		return err
+	}
+	about := "about"
+	if cost.AtLeast {
+		about = "at least"
+	}
+	_, err = fmt.Fprintf(st.stdout, "%d points, %d workloads: %s %s with %d at a time, %s of memory (%d probes, %s a point on average, %s at most)\n",
+		cost.Points, cost.Workloads, about, cost.Total.Round(100*time.Millisecond), cost.Concurrent, mebibytes(cost.MemoryBytes),
+		cost.Probes, cost.PointMean.Round(100*time.Microsecond), cost.PointMax.Round(100*time.Microsecond))
+	return err
+}
+
+func mebibytes(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<20-1)>>20) }

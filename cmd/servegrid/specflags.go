@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/servegrid/servegrid/gridspec"
+)
+
+// specFlags are the flags of every command that reads a grid spec.
+type specFlags struct {
+	set       []string
+	maxPoints int
+}
+
+func (f *specFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&f.set, "set", nil, "override one key of the spec: key.path=value (repeatable)")
+	cmd.Flags().IntVar(&f.maxPoints, "max-points", 0, "refuse specs with more points than this; 0 means 1,000,000")
+}
+
+// load reads and expands a spec; the path "-" is the standard input.
+func (f *specFlags) load(st *state, path string) (*gridspec.Spec, []gridspec.Point, error) {
+	src := gridspec.Source{Path: path, Env: st.env, Set: f.set}
+	if path == "-" {
+		data, err := io.ReadAll(st.stdin)
+		if err != nil {
+			return nil, nil, fmt.Errorf("read the spec from the standard input: %w", err)
+		}
+		src = gridspec.Source{Path: "(standard input)", Data: data, Format: gridspec.YAML, Dir: ".", Env: st.env, Set: f.set}
+	}
+	spec, err := gridspec.Load(src)
+	if err != nil {
+		return nil, nil, err
+	}
+	points, err := spec.Expand(gridspec.ExpandOptions{MaxPoints: f.maxPoints})
+	if err != nil {
+		return nil, nil, err
+	}
+	return spec, points, nil
+}

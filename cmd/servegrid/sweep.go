@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/results"
+	"github.com/servegrid/servegrid/sweep"
+)
+
+// The files that a sweep leaves in its folder besides those of package sweep.
+const (
+	specFile   = "spec.yaml"
+	reportFile = "report.html"
+)
+
+// sweepFlags are the flags of the sweep command.
+type sweepFlags struct {
+	specFlags
+	output, retry, failOn       string
+	formats                     []string
+	jobs                        int
+	timeout                     time.Duration
+	fresh, dryRun, quiet, jsonl bool
+}
+
+func newSweep(st *state) *cobra.Command {
+	var f sweepFlags
+	cmd := &cobra.Command{
+		Use:   "sweep SPEC",
+		Short: "Simulate every point of a grid spec and write results and report",
+		Long: `sweep expands a grid spec, simulates every point on all cores and leaves in the output folder results.parquet,
+report.html, the resolved spec and a journal. Finished points are safe within two seconds: after Ctrl-C or a crash the
+same command runs what is missing, also when the spec was extended or edited.
+
+Exit codes: 0 all points succeeded, 1 some failed (their rows say why), 2 the input was refused, 3 --fail-on was not
+met, 130 interrupted.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return runSweep(cmd.Context(), st, &f, args[0]) },
+	}
+	f.specFlags.add(cmd)
+	fs := cmd.Flags()
+	fs.StringVarP(&f.output, "output", "o", "", "output folder; the default is the spec's output.dir, or runs/NAME")
+	fs.IntVarP(&f.jobs, "jobs", "j", 0, "points simulated at the same time; 0 is the spec's execution.jobs, or one for each core")
+	fs.DurationVar(&f.timeout, "timeout", 0, "longest time for one point; 0 is the spec's execution.timeout")
+	fs.StringVar(&f.retry, "retry", string(sweep.RetryNone), "finished points to run again: none, failed, all")
+	fs.BoolVar(&f.fresh, "fresh", false, "set earlier results in the folder aside and start from nothing")
+	fs.BoolVar(&f.dryRun, "dry-run", false, "say what would run and why, and do nothing")
+	fs.BoolVarP(&f.quiet, "quiet", "q", false, "print errors only")
+	fs.BoolVar(&f.jsonl, "json", false, "print events as JSON Lines on the standard output")
+	fs.StringVar(&f.failOn, "fail-on", "", "constraints that at least one point must keep, such as 'p99_ttft_ms <= 1500'")
+	fs.StringSliceVar(&f.formats, "format", nil, "further files to write beside results.parquet: csv, json, arrow")
+	return cmd
+}
+
+func runSweep(ctx context.Context, st *state, f *sweepFlags, path string) error {
+	spec, points, err := f.load(st, path)
+	if err != nil {
+		return err
+	}
+	constraints, err := f.check()
+	if err != nil {
+		return err
+	}
+	job := &sweepJob{state: st, flags: f, spec: spec, specPath: path, dir: f.folder(spec, path)}
+	if job.resolved, err = spec.Resolved(); err != nil {
+		return err
+	}
+	opt := job.options()
+	if f.dryRun {
+		plan, err := sweep.Plan(ctx, points, opt)
+		if err != nil {
+			return err
+		}
+		return printPlan(st, f, plan)
+	}
+	progress := newProgress(st, f, len(points), job.objectives())
+	opt.Observer = progress
+	out, err := sweep.Run(ctx, points, opt)
+	progress.close()
+	if err != nil {
+		return err
+	}
+	return job.conclude(out, constraints)
+}
+
+// check refuses flags whose values make no sense before anything runs, and returns the --fail-on constraints.
+func (f *sweepFlags) check() ([]results.Constraint, error) {
+	for _, format := range f.formats {
+		if _, err := tableWriter(format); err != nil {
+			return nil, fmt.Errorf("--format: %w", err)
+		}
+	}
+	if f.failOn == "" {
+		return nil, nil
+	}
+	constraints, err := results.ParseConstraints(f.failOn)
+	if err != nil {
+		return nil, fmt.Errorf("--fail-on: %w", err)
+	}
+	return constraints, nil
+}
+
+// folder is where the results go.
+func (f *sweepFlags) folder(spec *gridspec.Spec, path string) string {
+	if f.output != "" {
+		return f.output
+	}
+	if dir := spec.Output.Dir; dir != "" {
+		if filepath.IsAbs(dir) {
+			return dir
+		}
+		return filepath.Join(spec.Dir, dir)
+	}
+	name := spec.Name
+	if name == "" {
+		name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	}
+	return filepath.Join("runs", fileName(name))
+}
+
+// fileName makes a name safe as the name of a folder.
+func fileName(name string) string {
+	safe := strings.Map(func(r rune) rune {
+		if r == '/' || r == '\\' || r == ':' || r < ' ' {
+			return '-'
+		}
+		return r
+	}, name)
+	if strings.Trim(safe, ".") == "" {
+		return "sweep"
+	}
+	return safe
+}
+
+// sweepJob is one sweep from its spec to its files.
+type sweepJob struct {
+	state    *state
+	flags    *sweepFlags
+	spec     *gridspec.Spec
+	specPath string
+	dir      string
+	resolved []byte
+}
+
+func (j *sweepJob) options() sweep.Options {
+	opt := sweep.Options{
+		Dir:          j.dir,
+		Name:         j.spec.Name,
+		Companions:   []string{specFile, reportFile, "results.csv", "results.json", "results.arrow"},
+		Jobs:         j.flags.jobs,
+		MemoryLimit:  int64(j.spec.Execution.MaxMemory),
+		Timeout:      j.flags.timeout,
+		Retry:        sweep.Retry(j.flags.retry),
+		Fresh:        j.flags.fresh,
+		Stdin:        j.state.stdin,
+		ContentID:    gridspec.Point.ContentID,
+		WriteResults: j.writeResults,
+	}
+	if opt.Jobs == 0 {
+		opt.Jobs = int(j.spec.Execution.Jobs)
+	}
+	if opt.Timeout == 0 {
+		opt.Timeout = j.spec.Execution.Timeout
+	}
+	return opt
+}
+
+// objectives are those of the spec, or the defaults.
+func (j *sweepJob) objectives() []results.Objective { return specObjectives(j.spec) }
+
+func specObjectives(spec *gridspec.Spec) []results.Objective {
+	var out []results.Objective
+	for _, name := range spec.Objectives.Maximize {
+		out = append(out, results.Objective{Name: name, Maximize: true})
+	}
+	for _, name := range spec.Objectives.Minimize {
+		out = append(out, results.Objective{Name: name})
+	}
+	if len(out) == 0 {
+		return results.DefaultObjectives()
+	}
+	return out
+}
+
+// table lays out the rows with the frontier marked.
+func (j *sweepJob) table(rows []results.Row) (*results.Table, error) {
+	t := results.NewTable(rows, results.Metadata{
+		Spec:       string(j.resolved),
+		Versions:   versions(),
+		Objectives: j.objectives(),
+	})
+	if err := results.MarkFrontier(t, j.objectives(), nil, results.FrontierOptions{}); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+func (j *sweepJob) writeResults(path string, rows []results.Row) error {
+	t, err := j.table(rows)
+	if err != nil {
+		return err
+	}
+	return results.WriteFile(path, func(w io.Writer) error { return results.WriteParquet(w, t) })
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/results"
+	"github.com/servegrid/servegrid/results/arrowipc"
+	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/sweep"
+)
+
+// maxShownRows bounds the tables on a terminal; files hold everything.
+const maxShownRows = 40
+
+// tableWriter returns the writer of a file format.
+func tableWriter(format string) (func(io.Writer, *results.Table) error, error) {
+	switch format {
+	case "parquet":
+		return results.WriteParquet, nil
+	case "csv":
+		return results.WriteCSV, nil
+	case "json":
+		return results.WriteJSON, nil
+	case "arrow":
+		return arrowipc.Write, nil
+	}
+	return nil, fmt.Errorf("%q is not a format; use one of: parquet, csv, json, arrow", format)
+}
+
+func versions() map[string]string {
+	return map[string]string{"servegrid": buildVersion(), "simulator": simcore.SemanticVersion}
+}
+
+// printFrontier prints the rows on the frontier, best first in the first objective.
+func printFrontier(w io.Writer, t *results.Table, objectives []results.Objective) error {
+	on := t.Column(results.FrontierColumn)
+	var rows []int
+	for i, is := range on.Bools {
+		if is {
+			rows = append(rows, i)
+		}
+	}
+	if len(rows) == 0 {
+		_, err := fmt.Fprintln(w, "The frontier is empty: no point has a value in every objective.")
+		return err
+	}
+	first := t.Column(objectives[0].Name)
+	values, err := first.Float64s()
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(rows, func(a, b int) int {
+		if values[a] == values[b] {
+			return 0
+		}
+		if (values[a] > values[b]) == objectives[0].Maximize {
+			return -1
+		}
+		return 1
+	})
+	_, err = fmt.Fprintln(w, renderRows(t, frontierColumns(t, objectives), rows, "Pareto frontier: "+objectivesText(objectives)))
+	return err
+}
+
+func objectivesText(objectives []results.Objective) string {
+	parts := make([]string, len(objectives))
+	for i, o := range objectives {
+		parts[i] = "min " + o.Name
+		if o.Maximize {
+			parts[i] = "max " + o.Name
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// frontierColumns are the axes and the objectives.
+func frontierColumns(t *results.Table, objectives []results.Objective) []*results.Column {
+	var out []*results.Column
+	for _, c := range t.Columns {
+		if c.Role == results.RoleAxis {
+			out = append(out, c)
+		}
+	}
+	if len(out) == 0 && t.Column("id") != nil {
+		out = append(out, t.Column("id"))
+	}
+	for _, o := range objectives {
+		if c := t.Column(o.Name); c != nil && !slices.Contains(out, c) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// renderRows lays out some rows of a table for a terminal.
+func renderRows(t *results.Table, columns []*results.Column, rows []int, title string) string {
+	out := table.NewWriter()
+	out.SetStyle(table.StyleRounded)
+	out.Style().Format.Header, out.Style().Format.Footer = text.FormatDefault, text.FormatDefault
+	out.SetTitle(title)
+	header := table.Row{}
+	var configs []table.ColumnConfig
+	for i, c := range columns {
+		name := c.Name
+		if c.Unit != "" {
+			name += "\n" + c.Unit
+		}
+		header = append(header, name)
+		if c.Kind == gridspec.KindInt || c.Kind == gridspec.KindFloat {
+			configs = append(configs, table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})
+		}
+	}
+	out.AppendHeader(header)
+	out.SetColumnConfigs(configs)
+	for n, row := range rows {
+		if n == maxShownRows {
+			out.AppendFooter(table.Row{fmt.Sprintf("… %d more", len(rows)-n)})
+			break
+		}
+		cells := table.Row{}
+		for _, c := range columns {
+			cells = append(cells, cell(c, row))
+		}
+		out.AppendRow(cells)
+	}
+	return out.Render()
+}
+
+func cell(c *results.Column, row int) string {
+	switch {
+	case c.Null[row]:
+		return ""
+	case c.Kind == gridspec.KindFloat && c.Role != results.RoleAxis:
+		return grouped(c.Floats[row])
+	}
+	return c.Text(row)
+}
+
+// printPlan prints what a sweep would do.
+func printPlan(st *state, f *sweepFlags, plan sweep.Preview) error {
+	out := table.NewWriter()
+	out.SetStyle(table.StyleRounded)
+	out.AppendHeader(table.Row{"#", "id", "action", "why", "point"})
+	for n, p := range plan.Points {
+		if n == maxShownRows {
+			out.AppendFooter(table.Row{"", "", "", fmt.Sprintf("… %d more", len(plan.Points)-n), ""})
+			break
+		}
+		out.AppendRow(table.Row{p.Point.Index, p.ID[:min(12, len(p.ID))], p.Action, p.Why, axesText(p.Point)})
+	}
+	if !f.quiet {
+		if _, err := fmt.Fprintln(st.stdout, out.Render()); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(st.stdout, "%d points: %d to run, %d to reuse, %d to skip, %d that cannot load their workload\n",
+		len(plan.Points), plan.Run, plan.Reuse, plan.Skip, plan.Fail)
+	return err
+}
+
+func axesText(p gridspec.Point) string {
+	parts := make([]string, len(p.Axes))
+	for i, a := range p.Axes {
+		parts[i] = a.Column + "=" + a.Value.String()
+	}
+	return strings.Join(parts, " ")
+}

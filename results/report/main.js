@@ -1,0 +1,195 @@
+// Puts the page together.
+
+const usualPair = report.objectives.map((o) => columnsByName.get(o.name)).filter((c) => c);
+const candidates = plottable.length > 1 ? plottable : numericColumns;
+const state = {
+  y: usualPair[0] || candidates[0],
+  x: usualPair[1] || candidates.find((c) => c !== usualPair[0]) || candidates[0],
+  color: usualColor(),
+  lines: true,
+  hidden: new Set(),
+  pinned: null,
+};
+
+// usualColor prefers an axis of few words, then one of few numbers.
+function usualColor() {
+  const few = variedAxes.filter((c) => distinct(c).length <= 8);
+  return few.find((c) => c.kind !== "number") || few[0] || null;
+}
+
+function usualScales(axis) {
+  const values = state[axis].values.filter((v) => v !== null);
+  if (axis === "x") [state.logX, state.moreX] = [spansDecades(values), maximizes(state.x)];
+  else [state.logY, state.moreY] = [spansDecades(values), maximizes(state.y)];
+}
+
+let drawn = null;
+let frontier = new Set();
+const chart = byID("chart");
+const tooltip = html("div", { class: "tooltip", role: "status", hidden: true });
+
+function show(row) {
+  moveCircle(drawn.cursor, drawn, row);
+  tooltip.hidden = row === null;
+  if (row === null) return;
+  fill(tooltip, tooltipContent(state, row, frontier));
+  placeTooltip(tooltip, drawn, row);
+}
+
+function pin(row) {
+  state.pinned = row;
+  drawDetails(byID("details"), row, frontier);
+  if (drawn) moveCircle(drawn.pin, drawn, row);
+  table.select(row);
+}
+
+function redraw() {
+  if (!state.x) return;
+  drawn = drawChart(chart, state, { show, pin });
+  frontier = new Set(drawn.frontier);
+  drawLegend(byID("legend"), state, drawn.series, (label) => {
+    if (!state.hidden.delete(label)) state.hidden.add(label);
+    redraw();
+  });
+  moveCircle(drawn.pin, drawn, state.pinned);
+  drawDetails(byID("details"), state.pinned, frontier);
+  byID("plot-heading").textContent = `Frontier · ${drawn.frontier.length} of ${report.rows} points`;
+}
+
+function drawControls() {
+  const option = (c) => [c.name, title(c) + (c.unit ? ` (${c.unit})` : ""), c.doc];
+  const rest = numericColumns.filter((c) => !usualPair.includes(c));
+  const groups = [
+    ["Objectives", usualPair.map(option)], ["Metrics", rest.filter((c) => c.role === "metric").map(option)],
+    ["Axes and settings", rest.filter((c) => c.role !== "metric").map(option)],
+  ];
+  const pick = (axis) => (name) => {
+    state[axis] = columnsByName.get(name);
+    usualScales(axis);
+    drawControls();
+    redraw();
+  };
+  const flip = (key) => () => { state[key] = !state[key]; drawControls(); redraw(); };
+  const direction = (key, axis) => html("button", { type: "button", title: `${axis}: ${state[key] ? "more" : "less"} is better. Click to turn it round.`, onclick: flip(key) }, state[key] ? "↑ better" : "↓ better");
+  const colors = [["", "nothing"], ...report.columns.filter((c) => c.role !== "metric" && distinct(c).length > 1 && (isNumeric(c) || distinct(c).length <= 60)).map((c) => [c.name, c.name, c.doc])];
+  fill(byID("plot-controls"),
+    picker("Y", groups, state.y.name, pick("y")), direction("moreY", "Y"), toggle("log", state.logY, flip("logY"), "Logarithmic Y axis"),
+    picker("X", groups, state.x.name, pick("x")), direction("moreX", "X"), toggle("log", state.logX, flip("logX"), "Logarithmic X axis"),
+    picker("Colour", [["", colors]], state.color ? state.color.name : "", (name) => {
+      state.color = columnsByName.get(name) || null;
+      state.hidden.clear();
+      redraw();
+    }),
+    toggle("Lines", state.lines, flip("lines"), "Join the points that are best within each colour"));
+}
+
+function drawTiles() {
+  const tile = (label, figure, unit, note, row) => html(row === undefined ? "div" : "button", { class: "tile", type: row === undefined ? null : "button", onclick: () => row !== undefined && pin(row) },
+    html("span", { class: "label" }, label), html("span", { class: "figure" }, figure, unit ? html("small", {}, unit) : null), html("span", { class: "note", title: note }, note || "\u00a0"));
+  const ok = Array.from({ length: report.rows }, (_, row) => row).filter((row) => statusOf(row) === "ok").length;
+  const tiles = [tile("On the frontier", String(report.frontier.length), `of ${ok.toLocaleString("en-US")} points`, report.constraints.join(" · ") || "no other point is better in every way")];
+  for (const objective of report.objectives.slice(0, 4)) {
+    const column = columnsByName.get(objective.name);
+    if (!column || report.frontier.length === 0) continue;
+    const sign = objective.maximize ? 1 : -1;
+    const best = report.frontier.reduce((a, b) => (sign * column.values[b] > sign * column.values[a] ? b : a));
+    tiles.push(tile(`${objective.maximize ? "Highest" : "Lowest"} ${title(column).replace(/^[A-Z](?=[a-z])/, (c) => c.toLowerCase())}`, formatValue(column.values[best]), column.unit, configuration(best), best));
+  }
+  fill(byID("tiles"), tiles);
+}
+
+function drawSummary() {
+  const counts = new Map();
+  for (let row = 0; row < report.rows; row++) counts.set(statusOf(row), (counts.get(statusOf(row)) || 0) + 1);
+  const parts = [`${report.rows.toLocaleString("en-US")} points`, ...[...counts].filter(([s]) => s !== "ok").map(([s, n]) => `${n} ${s}`)];
+  if (variedAxes.length) parts.push(`${variedAxes.length} axes: ${variedAxes.map((a) => a.name).join(", ")}`);
+  const workloads = Object.keys(report.workloads || {});
+  if (workloads.length) parts.push(`workload ${workloads.join(", ")}`);
+  byID("summary").textContent = parts.join(" · ");
+}
+
+function drawTableControls() {
+  const count = html("span", { class: "muted", role: "status" });
+  const say = (n) => { count.textContent = n === report.rows ? `${n.toLocaleString("en-US")} points` : `${n.toLocaleString("en-US")} of ${report.rows.toLocaleString("en-US")} points`; };
+  const search = html("input", { type: "search", id: "filter", placeholder: "Filter: words, or workers>=4", "aria-label": "Filter the points", oninput: () => say(table.filter(search.value)) });
+  const box = (c) => html("label", {}, html("input", { type: "checkbox", checked: table.chosen.has(c.name), onchange: (event) => {
+    if (event.target.checked) table.chosen.add(c.name);
+    else table.chosen.delete(c.name);
+    table.redraw();
+  } }), title(c));
+  const section = (heading, columns) => (columns.length ? [html("h3", {}, heading), columns.map(box)] : []);
+  const of = (...roles) => table.columns.filter((c) => roles.includes(c.role));
+  fill(byID("table-controls"), count, search, html("details", { class: "menu" }, html("summary", {}, "Columns"),
+    html("div", {}, section("Axes", of("axis")), section("Metrics", of("metric")), section("Point and settings", of("point", "config")))));
+  say(report.rows);
+  return (text) => { search.value = text; say(table.filter(text)); };
+}
+
+function drawFailures(setFilter) {
+  const reasons = columnsByName.get("reason"), errors = columnsByName.get("error");
+  const groups = new Map();
+  for (let row = 0; row < report.rows; row++) {
+    if (statusOf(row) === "ok") continue;
+    const reason = (reasons && reasons.values[row]) || "unknown";
+    const error = (errors && errors.values[row]) || "";
+    const key = JSON.stringify([statusOf(row), reason, error]);
+    if (!groups.has(key)) groups.set(key, { status: statusOf(row), reason, error, rows: [] });
+    groups.get(key).rows.push(row);
+  }
+  byID("failures-card").hidden = groups.size === 0;
+  const most = 6;
+  const line = (row) => html("li", {}, configuration(row) || `point ${row + 1}`);
+  fill(byID("failures"), [...groups.values()].map((g) => html("div", { class: "failure" },
+    html("div", {}, html("div", { class: "reason" }, g.reason), html("div", { class: "muted" }, `${g.rows.length} ${g.status}`)),
+    html("div", {}, html("p", {}, g.error), html("ul", { class: "muted" }, g.rows.slice(0, most).map(line)),
+      g.rows.length > most ? html("button", { type: "button", onclick: () => {
+        setFilter(`status=${g.status} ${g.reason.includes(" ") || g.reason === "unknown" ? "" : `reason=${g.reason}`}`.trim());
+        byID("table-heading").scrollIntoView();
+      } }, `Show all ${g.rows.length} in the table`) : null))));
+}
+
+function drawSpec() {
+  const facts = (heading, entries) => (entries.length ? [html("h3", {}, heading), html("dl", { class: "facts" }, entries.map(([k, v]) => [html("dt", {}, k), html("dd", {}, v === "" ? "–" : v)]))] : []);
+  const sides = [facts("Equal at all points", report.constants.map((c) => [c.name, c.value])), facts("Workload digests", Object.entries(report.workloads || {})), facts("Versions", Object.entries(report.versions || {}))];
+  byID("spec-card").hidden = !report.spec && sides.every((s) => s.length === 0);
+  fill(byID("spec"), report.spec ? html("div", {}, html("pre", { tabindex: 0 }, report.spec), html("p", {}, copyButton(report.spec))) : null, html("div", {}, sides.flat()));
+}
+
+const table = makeTable(byID("table"), pin);
+drawSummary();
+drawTiles();
+drawFailures(drawTableControls());
+drawSpec();
+byID("multiples-card").hidden = !drawMultiples(byID("multiples"));
+new ResizeObserver(() => drawMultiples(byID("multiples"))).observe(byID("multiples"));
+
+if (state.x) {
+  usualScales("x");
+  usualScales("y");
+  chart.append(tooltip);
+  drawControls();
+  redraw();
+  pin(knee());
+  new ResizeObserver(() => redraw()).observe(chart);
+  chart.addEventListener("pointermove", (event) => {
+    const box = chart.getBoundingClientRect();
+    show(nearest(drawn, event.clientX - box.left, event.clientY - box.top));
+  });
+  chart.addEventListener("pointerleave", () => show(null));
+  chart.addEventListener("click", (event) => {
+    const box = chart.getBoundingClientRect();
+    const row = nearest(drawn, event.clientX - box.left, event.clientY - box.top);
+    if (row !== null) pin(row);
+  });
+  darkScheme.addEventListener("change", redraw);
+}
+for (const when of ["beforeprint", "afterprint"]) addEventListener(when, () => { redraw(); table.redraw(); });
+
+// knee is the frontier's point farthest from the line between its ends: the usual compromise.
+function knee() {
+  const points = drawn.frontier.map(drawn.place);
+  if (points.length === 0) return null;
+  const [x1, y1] = points[0], [x2, y2] = points[points.length - 1];
+  const distance = ([px, py]) => Math.abs((y2 - y1) * px - (x2 - x1) * py + x2 * y1 - y2 * x1);
+  return drawn.frontier[points.reduce((best, p, i) => (distance(p) > distance(points[best]) ? i : best), 0)];
+}

@@ -1,0 +1,66 @@
+package results
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+const madeUpSpec = `name: chat on four workers
+workload:
+  preset: {name: chat, requests: 2000, seed: 1}
+load: {mode: concurrency}
+engine: {type: vllm, block_size: 64}
+timing: {source: polynomial, tp: 2}
+grid:
+  deployment.workers: [1, 2, 4, 8]
+  router.policy: [round_robin, kv_router]
+  engine.max_num_batched_tokens: [2048, 8192, 16384]
+  load.concurrency: {logspace: [1, 512, 13], round: true}
+on_invalid: skip
+`
+
+// madeUpReport is a report over made-up rows with an SLA.
+func madeUpReport(t testing.TB) ReportData {
+	t.Helper()
+	constraints, err := ParseConstraints("p99_ttft_ms <= 6000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := NewTable(madeUpRows(1), Metadata{Spec: madeUpSpec, Versions: map[string]string{"servegrid": "0.1.0", "simulator": "1"}})
+	return ReportData{Title: "Chat on one to eight workers", Table: table, Constraints: constraints, Command: func(row int) string {
+		return fmt.Sprintf("servegrid sweep grid.yaml --point %s", table.Column("id").Text(row))
+	}}
+}
+
+func renderReport(t testing.TB, d ReportData) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := WriteReport(&b, d); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestReportIsDeterministicAndOffline(t *testing.T) {
+	first := renderReport(t, madeUpReport(t))
+	if first != renderReport(t, madeUpReport(t)) {
+		t.Error("equal data gives different reports")
+	}
+	for _, remote := range []string{"src=", "href=", "@import", "url("} {
+		if strings.Contains(first, remote) {
+			t.Errorf("the report refers to something outside by %q", remote)
+		}
+	}
+}
+
+func TestReportEmbedsEveryFile(t *testing.T) {
+	entries, err := reportFiles.ReadDir("report")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if used := len(reportStyles) + len(reportScripts) + 1; len(entries) != used {
+		t.Errorf("report holds %d files; the page uses %d", len(entries), used)
+	}
+}

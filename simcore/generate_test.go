@@ -1,0 +1,185 @@
+package simcore
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/servegrid/servegrid/simcore/engine"
+	"github.com/servegrid/servegrid/simcore/perfmodel"
+	"github.com/servegrid/servegrid/simcore/rules"
+	"github.com/servegrid/servegrid/simcore/workload"
+)
+
+// shape narrows the workloads and configurations that a property needs.
+type shape struct {
+	singleTurn, openLoop, noCap, noZeroOutput bool
+}
+
+// drawRequests makes a small workload with many shared prefixes and simultaneous arrivals.
+func drawRequests(t *rapid.T, s shape) (blockSize int, requests []workload.Request) {
+	blockSize = rapid.SampledFrom([]int{4, 8, 12, 16, 32}).Draw(t, "trace block size")
+	sessions := rapid.IntRange(1, 12).Draw(t, "sessions")
+	hash := rapid.Uint64Range(0, 5)
+	for session := range sessions {
+		turns := 1
+		if !s.singleTurn {
+			turns = rapid.IntRange(1, 3).Draw(t, "turns")
+		}
+		for turn := range turns {
+			r := workload.Request{
+				Session:   string(rune('a' + session)),
+				ArrivalMs: math.NaN(),
+				Output:    rapid.OneOf(rapid.IntRange(1, 40), rapid.IntRange(1, 3)).Draw(t, "output"),
+				Hashes:    rapid.SliceOfN(hash, 1, 8).Draw(t, "hashes"),
+			}
+			if !s.noZeroOutput && rapid.IntRange(0, 30).Draw(t, "zero") == 0 {
+				r.Output = 0
+			}
+			r.Input = (len(r.Hashes)-1)*blockSize + rapid.IntRange(1, blockSize).Draw(t, "tail")
+			if turn == 0 {
+				r.ArrivalMs = float64(rapid.OneOf(rapid.IntRange(0, 5), rapid.IntRange(0, 400)).Draw(t, "arrival"))
+			} else {
+				r.DelayMs = rapid.SampledFrom([]float64{0, 1, 7.25, 60}).Draw(t, "delay")
+			}
+			if rapid.IntRange(0, 4).Draw(t, "planned") == 0 {
+				r.PlannedOutput = rapid.SliceOfN(rapid.Uint32Range(0, 3), r.Output, r.Output).Draw(t, "planned output")
+			}
+			requests = append(requests, r)
+		}
+	}
+	return blockSize, requests
+}
+
+func build(t interface{ Fatal(...any) }, blockSize int, requests []workload.Request) *workload.Workload {
+	b := workload.NewBuilder("test", blockSize)
+	for _, r := range requests {
+		b.Add(r)
+	}
+	w, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func drawWorkload(t *rapid.T, s shape) *workload.Workload {
+	blockSize, requests := drawRequests(t, s)
+	return build(t, blockSize, requests)
+}
+
+// drawConfig makes a configuration under either rule set, with pools and budgets that are often too small.
+func drawConfig(t *rapid.T, s shape) Config {
+	c := DefaultConfig()
+	c.Compat = rapid.SampledFrom([]rules.Compat{rules.Default, rules.Dynamo13}).Draw(t, "compat")
+	sizes := []int{1, 3, 4, 8, 16, 32}
+	if c.Compat == rules.Dynamo13 {
+		sizes = []int{2, 4, 8, 16, 32}
+	}
+	c.Deployment.Workers = rapid.IntRange(1, 4).Draw(t, "workers")
+	e := &c.Engine
+	e.BlockSize = rapid.SampledFrom(sizes).Draw(t, "block size")
+	e.NumGPUBlocks = rapid.OneOf(rapid.IntRange(1, 40), rapid.IntRange(64, 512)).Draw(t, "blocks") * max(1, 16/e.BlockSize)
+	e.MaxNumSeqs = rapid.SampledFrom([]int{0, 1, 2, 3, 8}).Draw(t, "sequences")
+	e.MaxNumBatchedTokens = rapid.SampledFrom([]int{0, 1, 5, 16, 64, 300}).Draw(t, "budget")
+	e.EnableChunkedPrefill = rapid.IntRange(0, 3).Draw(t, "chunked") > 0
+	e.EnablePrefixCaching = rapid.IntRange(0, 3).Draw(t, "caching") > 0
+	e.SpeedupRatio = rapid.SampledFrom([]float64{0, 1, 3}).Draw(t, "speedup")
+	e.DecodeSpeedupRatio = rapid.SampledFrom([]float64{0, 1, 1.7}).Draw(t, "decode speedup")
+	e.PreemptionMode = rapid.SampledFrom(engine.PreemptionModes()).Draw(t, "preemption")
+	e.ContextLength = rapid.SampledFrom([]int{0, 0, 60, 150}).Draw(t, "context")
+	if rapid.Bool().Draw(t, "fixed") {
+		c.Timing = perfmodel.Config{Source: perfmodel.SourceFixed, DecodeMs: 2, TP: 1, DP: 1,
+			PrefillMs: rapid.SampledFrom([]float64{0, 1, 10}).Draw(t, "prefill ms")}
+	}
+	drawLoad(t, &c.Load, s)
+	if rapid.Bool().Draw(t, "sla") {
+		c.SLA = SLA{TTFTMs: 40, ITLMs: 7}
+	}
+	return c
+}
+
+func drawLoad(t *rapid.T, l *Load, s shape) {
+	modes := []LoadMode{LoadTrace, LoadRate, LoadConcurrency}
+	if s.openLoop {
+		modes = modes[:2]
+	}
+	l.Mode = rapid.SampledFrom(modes).Draw(t, "mode")
+	l.Speedup = rapid.SampledFrom([]float64{1, 1, .5, 3}).Draw(t, "arrival speedup")
+	switch l.Mode {
+	case LoadRate:
+		l.Rate = rapid.SampledFrom([]float64{5, 37, 1000}).Draw(t, "rate")
+	case LoadConcurrency:
+		l.Concurrency = rapid.IntRange(1, 6).Draw(t, "concurrency")
+	}
+	if !s.noCap {
+		l.MaxSimTimeSeconds = rapid.SampledFrom([]float64{0, 0, .002, .06, .3}).Draw(t, "cap")
+	}
+}
+
+// growing is a timing model whose decode steps take longer as the context grows.
+type growing struct{}
+
+func (growing) PrefillMs(p perfmodel.Prefill) float64 {
+	return 3 + .01*float64(p.Requests*(p.Length-p.Prefix))
+}
+func (growing) DecodeMs(d perfmodel.Decode) float64 {
+	return 1.5 + .013*float64(d.Context) + .1*float64(d.Requests)
+}
+func (growing) ContextFree() bool { return false }
+
+func drawModel(t *rapid.T) perfmodel.Model {
+	if rapid.IntRange(0, 2).Draw(t, "context-dependent") == 0 {
+		return growing{}
+	}
+	return nil
+}
+
+// outcome is all that a run returns.
+type outcome struct {
+	Report  *Report
+	Records []RequestRecord
+	Err     error
+}
+
+// simulate runs a configuration. An error must be a *StuckError.
+func simulate(t testing.TB, cfg Config, w *workload.Workload, opt Options) outcome {
+	t.Helper()
+	var o outcome
+	opt.Records = func(r RequestRecord) { o.Records = append(o.Records, r) }
+	o.Report, o.Err = Run(context.Background(), cfg, w, opt)
+	if o.Err != nil {
+		var stuck *StuckError
+		if !asStuck(o.Err, &stuck) {
+			t.Fatalf("%v (%T)", o.Err, o.Err)
+		}
+	}
+	return o
+}
+
+// lives compares what users can see of two outcomes.
+var lives = cmp.Options{
+	cmpopts.IgnoreUnexported(engine.Request{}),
+	cmpopts.SortSlices(func(a, b RequestRecord) bool { return a.Request < b.Request }),
+}
+
+func diffOutcomes(want, got outcome) string {
+	return cmp.Diff(want.Report, got.Report) + cmp.Diff(want.Records, got.Records, lives)
+}
+
+// relabelled returns the requests with every hash id replaced, equal ones by equal ones.
+func relabelled(requests []workload.Request) []workload.Request {
+	out := slices.Clone(requests)
+	for i := range out {
+		out[i].Hashes = slices.Clone(out[i].Hashes)
+		for k, id := range out[i].Hashes {
+			out[i].Hashes[k] = (id + 12345) * 0x9e3779b97f4a7c15
+		}
+	}
+	return out
+}
