@@ -115,9 +115,8 @@ func (b *axisBuilder) addFactor(f factor) {
 // newAxis registers an axis; a path that is an axis already is reported and gives nil.
 func (b *axisBuilder) newAxis(home, path string) *axis {
 	at := join(home, path)
-	if path == workloadPath && home == "" || path == casePath && home == "cases" {
-		at = home + path
-	} else if _, isKey := configKeys.find(path); !isKey && !configKeys.isSection(path) {
+	_, isKey := configKeys.find(path)
+	if known := isKey || configKeys.isSection(path) || path == casePath && home == "cases"; !known {
 		b.addUnknownPath(at, path)
 		return nil
 	}

@@ -80,6 +80,19 @@ func (ch *checks) mixedKinds(name string) {
 	ch.found = append(ch.found, &finding{problem: pr, where: ch.where(path), fatal: true})
 }
 
+// sameName reports a value of a case, workload or section that gives the same points as another one.
+func (ch *checks) sameName(a *axis, value, first Value) {
+	path := join(a.home, a.path)
+	if a.path == casePath {
+		path = join(a.home, value.Str)
+	}
+	pr := problem.Problem{Path: path, Value: show(value.Str), Allowed: "it gives the same point as " + show(first.Str)}
+	if ch.byKey[pr.Error()] == nil {
+		ch.byKey[pr.Error()] = &finding{problem: pr, where: ch.where(path), fatal: true}
+		ch.found = append(ch.found, ch.byKey[pr.Error()])
+	}
+}
+
 func (ch *checks) add(pr problem.Problem, where string, p *candidate, fatal bool) {
 	key := pr.Error()
 	f := ch.byKey[key]

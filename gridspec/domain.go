@@ -8,7 +8,7 @@ import (
 )
 
 // maxAxisValues bounds the values of one axis and the samples of a space.
-const maxAxisValues = 1_000_000
+const maxAxisValues = 100_000
 
 // generators lists the keys of a mapping that generates the values of an axis.
 func generators() []string { return []string{"range", "linspace", "logspace", "powers"} }

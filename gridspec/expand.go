@@ -100,8 +100,6 @@ type candidate struct {
 	// shown holds the value of every axis.
 	shown   []Value
 	derived map[string]any
-	// problems is what is impossible about it.
-	problems []string
 }
 
 // setting returns a setting's value as expressions see it; nil when the workload has no such section.
@@ -129,9 +127,10 @@ type expander struct {
 	spec      *Spec
 	evaluator evaluator
 	axisIndex map[*axis]int
-	seen      map[pointKey]bool
-	points    []Point
-	checks    checks
+	// seen holds the axis values of every point so far.
+	seen   map[pointKey][]Value
+	points []Point
+	checks checks
 }
 
 func newExpander(s *Spec) *expander {
@@ -139,7 +138,7 @@ func newExpander(s *Spec) *expander {
 		spec:      s,
 		evaluator: evaluator{expressions: &s.rules, env: map[string]any{}},
 		axisIndex: map[*axis]int{},
-		seen:      map[pointKey]bool{},
+		seen:      map[pointKey][]Value{},
 		checks:    newChecks(s),
 	}
 	for i, a := range s.axes {
@@ -183,12 +182,26 @@ func (e *expander) add(factors []factor, at []int, included bool) {
 	}
 	contradiction := !p.implyMode()
 	key := keyOf(p)
-	if e.seen[key] {
+	if first, twice := e.seen[key]; twice {
+		if !included {
+			e.sameAs(first, p)
+		}
 		return
 	}
-	e.seen[key] = true
+	e.seen[key] = p.shown
 	skip := e.checks.point(p, contradiction)
 	e.emit(p, derived, skip)
+}
+
+// sameAs reports a point that equals an earlier one under another name of a case, workload or section. Samples
+// that repeat each other have no such names and fall together in silence.
+func (e *expander) sameAs(first []Value, p *candidate) {
+	for i, a := range e.spec.axes {
+		if a.key == nil && first[i] != p.shown[i] {
+			e.checks.sameName(a, p.shown[i], first[i])
+			return
+		}
+	}
 }
 
 func (e *expander) candidate(factors []factor, at []int) *candidate {

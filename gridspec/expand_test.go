@@ -197,6 +197,8 @@ func TestInvalidPoints(t *testing.T) {
 		{"not finite", chat + "grid: {timing.tp: [1, 2]}\nderive: {x: '1 / (tp - 1)'}", []string{"the result is +Inf, not a finite number (at tp=1)"}, 1},
 		{"no scalar", chat + "derive: {x: '[1]'}", []string{"derive.x: \"[1]\" is not allowed; the result is [1]; a derived value is a number"}, 1},
 		{"missing section", chat + "exclude: ['workload.trace.block_size > 1']", []string{"exclude[0]: \"workload.trace.block_size > 1\" is not allowed; column"}, 1},
+		{"equal cases", chat + "cases: {a: {}, b: {engine.block_size: 64}}", []string{"grid.yaml:2:16: cases.b: \"b\" is not allowed; it gives the same point as \"a\""}, 1},
+		{"equal workloads", "workload: [{name: a, preset: {name: chat}}, {name: b, preset: {name: chat}}]", []string{"workload: \"b\" is not allowed; it gives the same point as \"a\""}, 1},
 		{"mixed types", chat + "grid: {timing.tp: [1, 2]}\nderive: {x: \"tp == 1 ? 'a' : 2\"}", []string{"derive.x: it is of different types"}, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -232,7 +234,7 @@ func TestTooManyPoints(t *testing.T) {
 
 	var axes []string
 	for _, path := range []string{"timing.tp", "timing.dp", "engine.block_size", "engine.num_gpu_blocks"} {
-		axes = append(axes, path+": {range: [1, 1000000, 1]}")
+		axes = append(axes, path+": {range: [1, 100000, 1]}")
 	}
 	s = load(t, chat+"grid: {"+strings.Join(axes, ", ")+"}")
 	_, err = s.Expand(gridspec.ExpandOptions{})

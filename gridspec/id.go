@@ -29,13 +29,15 @@ func (p Point) ContentID(workloadDigest string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// pointKey tells points of one expansion apart.
+// pointKey tells points of one expansion apart. The workload's name does not count.
 type pointKey [16]byte
 
 func keyOf(p *candidate) pointKey {
 	defaults := simcore.DefaultConfig()
 	b := appendSettings(make([]byte, 0, 512), reflect.ValueOf(&p.config).Elem(), reflect.ValueOf(&defaults).Elem(), false)
-	b = appendSettings(b, reflect.ValueOf(p.workload).Elem(), reflect.ValueOf(workload.Spec{}), true)
+	nameless := *p.workload
+	nameless.Name = ""
+	b = appendSettings(b, reflect.ValueOf(nameless), reflect.ValueOf(workload.Spec{}), true)
 	sum := sha256.Sum256(b)
 	return pointKey(sum[:16])
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -144,7 +145,7 @@ func (j *jsonReader) number(n json.Number, line, column int) (any, bool) {
 		return u, true
 	}
 	f, err := n.Float64()
-	if err != nil || bytes.IndexAny([]byte(n), ".eE") < 0 {
+	if err != nil || !strings.ContainsAny(n.String(), ".eE") {
 		j.fail(line, column, "%s: the number is too large", n)
 		return nil, false
 	}

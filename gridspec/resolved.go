@@ -11,11 +11,13 @@ import (
 )
 
 // Resolved returns the merged spec, with all that environment and --set changed, as canonical YAML. Loading it
-// gives the same points from any folder: paths of traces are absolute.
+// gives the same points from any folder: the paths of traces and output are absolute.
 func (s *Spec) Resolved() ([]byte, error) {
-	resolved := s.layers.koanf.Copy()
-	tree := resolved.Raw()
+	tree := s.layers.koanf.Raw()
 	absoluteTraces(tree, s.Dir)
+	if output, ok := tree["output"].(map[string]any); ok && s.Output.Dir != "" && !filepath.IsAbs(s.Output.Dir) {
+		output["dir"] = filepath.Join(s.Dir, s.Output.Dir)
+	}
 	return s.layers.parser.Marshal(tree)
 }
 
@@ -71,7 +73,7 @@ func absoluteTrace(path string, v any, dir string) any {
 	return v
 }
 
-// marshalYAML writes a tree with two levels of block mappings at most three deep and all else in one line.
+// marshalYAML writes a tree with mappings of up to three levels as blocks and all else in one line.
 func marshalYAML(tree map[string]any, o *origins) []byte {
 	var out bytes.Buffer
 	var top []string

@@ -3,7 +3,6 @@ package gridspec
 import (
 	"path/filepath"
 	"reflect"
-	"strings"
 
 	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/workload"
@@ -99,7 +98,7 @@ func (c *collector) checkExecution(e Execution) {
 func (s *Spec) checkOverrides(c *collector) {
 	for _, path := range s.layers.overridden {
 		for _, a := range s.axes {
-			if a.home != "" && (a.path == path || strings.HasPrefix(path, a.path+".")) && a.path != workloadPath {
+			if a.home != "" && a.path == path {
 				c.addMessage(path, "this is an axis, so its base value has no effect; set %s", join(a.home, a.path))
 			}
 		}

@@ -176,7 +176,7 @@ func center(b *browser, selector string) (x, y float64) {
 func checkHover(t *testing.T, b *browser, d ReportData) {
 	x, y := center(b, ".mark-frontier")
 	row := eval[int](b, `Number(document.querySelector(".mark-frontier").dataset.row)`)
-	b.do(chromedp.MouseEvent("mouseMoved", x, y), chromedp.WaitVisible(".tooltip"))
+	b.do(chromedp.MouseEvent("mouseMoved", x, y))
 	tip := eval[string](b, `document.querySelector(".tooltip").innerText`)
 	for _, axis := range []string{"router_policy", "workers", "concurrency"} {
 		if !strings.Contains(tip, axis) {
@@ -193,7 +193,7 @@ func checkHover(t *testing.T, b *browser, d ReportData) {
 }
 
 func checkKeyboard(t *testing.T, b *browser, d ReportData) {
-	b.do(chromedp.Focus(".mark-frontier"), chromedp.KeyEvent(kb.ArrowLeft))
+	b.do(chromedp.Focus(chromedp.CSS(".mark-frontier")), chromedp.KeyEvent(kb.ArrowLeft))
 	row := eval[int](b, `Number(document.activeElement.dataset.row)`)
 	second := eval[int](b, `Number(document.querySelectorAll(".mark-frontier")[1].dataset.row)`)
 	if row != second {
@@ -256,7 +256,7 @@ func checkSort(t *testing.T, b *browser, d ReportData) {
 	}
 	const header = `#table th[data-column="p99_ttft_ms"]`
 	for _, want := range []string{"ascending", "descending"} {
-		b.do(chromedp.Click(header + " button"))
+		b.do(chromedp.Click(chromedp.CSS(header + " button")))
 		sorted := eval[string](b, "document.querySelector('"+header+"').ariaSort")
 		rows := eval[[]int](b, rowsInTable)
 		if sorted != want || len(rows) < 10 {
@@ -282,7 +282,7 @@ func checkControls(t *testing.T, b *browser) {
 	}
 	marks := `document.querySelectorAll(".mark-frontier").length`
 	all := eval[int](b, marks)
-	b.do(chromedp.Click(".legend-list button"))
+	b.do(chromedp.Click(chromedp.CSS(".legend-list button")))
 	if shown := eval[int](b, marks); shown > all || all == 0 {
 		t.Errorf("%d marks without a series; %d with all", shown, all)
 	}
@@ -335,7 +335,7 @@ func TestHostileNamesAreInert(t *testing.T) {
 		t.Errorf("the heading is %q; want %q", head, hostile[0])
 	}
 	x, y := center(b, ".mark-frontier")
-	b.do(chromedp.MouseEvent("mouseMoved", x, y), chromedp.WaitVisible(".tooltip"))
+	b.do(chromedp.MouseEvent("mouseMoved", x, y))
 	if tip := eval[string](b, `document.querySelector(".tooltip").innerText`); !strings.Contains(tip, hostile[0]) {
 		t.Errorf("the tooltip does not show the axis %q as text:\n%s", hostile[0], tip)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/simcore/metrics"
 )
 
@@ -102,7 +103,8 @@ func (t *Table) checkNames() error {
 	return nil
 }
 
-// describe gives known columns that the file says nothing about their unit, meaning and role.
+// describe gives columns that the file says nothing about their role and, when they are known, unit and meaning.
+// Unknown real numbers are taken for metrics, since what is measured seldom is whole, and all else for axes.
 func (t *Table) describe() {
 	known := map[string]columnInfo{}
 	for _, f := range metrics.Fields() {
@@ -119,6 +121,8 @@ func (t *Table) describe() {
 		case c.Role != "":
 		case ok:
 			c.Unit, c.Doc, c.Role = info.Unit, info.Doc, info.Role
+		case c.Kind == gridspec.KindFloat:
+			c.Role = RoleMetric
 		default:
 			c.Role = RoleAxis
 		}

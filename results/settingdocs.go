@@ -3,4 +3,33 @@
 package results
 
 // settingDocs holds the meaning of each setting, from the comments of its declaration.
-var settingDocs = map[string]string{}
+var settingDocs = map[string]string{
+	"compat":                        "Selects the rule set; empty follows the newest engines, \"dynamo-1.3\" the DynoSim reference.",
+	"load.mode":                     "Trace, concurrency or rate.",
+	"load.speedup":                  "Divides arrival times and, in open loop, the delays between turns. It must be positive.",
+	"load.concurrency":              "The number of sessions in flight in mode concurrency.",
+	"load.rate":                     "The number of sessions that start per second in mode rate.",
+	"load.max_sim_time_seconds":     "Stops the simulation before the clock passes this many seconds; 0 means no limit. Started passes still count whole.",
+	"deployment.mode":               "\"aggregated\": every worker does prefill and decode.",
+	"deployment.workers":            "The number of engine replicas.",
+	"engine.type":                   "The engine whose scheduler is simulated: \"vllm\".",
+	"engine.num_gpu_blocks":         "The size of the KV pool, in blocks.",
+	"engine.block_size":             "The number of tokens in a KV block.",
+	"engine.max_num_seqs":           "Limits the running requests of a worker; 0 (null in a spec) means no limit.",
+	"engine.max_num_batched_tokens": "The token budget of a pass; 0 (null in a spec) means no limit.",
+	"engine.enable_prefix_caching":  "Shares KV blocks between requests with equal leading tokens.",
+	"engine.enable_chunked_prefill": "Lets a prompt be computed over several passes.",
+	"engine.speedup_ratio":          "Divides every pass duration; 0 leaves them as they are.",
+	"engine.decode_speedup_ratio":   "Divides decode durations on top of speedup_ratio; 0 leaves them as they are.",
+	"engine.preemption_mode":        "Says which running request gives up its KV blocks first: \"lifo\" (youngest) or \"fifo\" (oldest).",
+	"engine.context_length":         "The model's context limit in tokens: longer inputs are rejected, longer outputs cut; 0 means no limit.",
+	"timing.source":                 "\"polynomial\" or \"fixed\".",
+	"timing.prefill_ms":             "The duration of any prefill with the fixed model, in ms.",
+	"timing.decode_ms":              "The duration of any decode step with the fixed model, in ms.",
+	"timing.tp":                     "The tensor-parallel size of one worker: GPUs per rank.",
+	"timing.dp":                     "The number of attention data-parallel ranks of one worker.",
+	"router.policy":                 "\"round_robin\".",
+	"sla.ttft_ms":                   "Bounds the time to first token.",
+	"sla.itl_ms":                    "Bounds a request's mean inter-token latency, (e2e - ttft) / (output - 1); one-token requests pass.",
+	"sla.e2e_ms":                    "Bounds the request latency.",
+}

@@ -69,18 +69,18 @@ func (c *cluster) loop() error {
 		if math.IsInf(next, 1) {
 			return c.checkDone(now)
 		}
-		if next >= c.stop && !(c.loneLoop && c.due.len() > 0) {
+		if next >= c.stop {
+			if c.loneLoop {
+				// The reference's lone worker looks at the cap only after releasing what has arrived.
+				c.finishDue(next)
+				c.release(next)
+			}
 			break
 		}
 		now = next
-		c.endMs = max(c.endMs, min(now, c.stop))
-		for c.due.soonest() <= now {
-			c.finish(c.due.pop(), now)
-		}
+		c.endMs = max(c.endMs, now)
+		c.finishDue(now)
 		c.release(now)
-		if now >= c.stop {
-			return nil
-		}
 		if err := c.start(now); err != nil {
 			return err
 		}
@@ -101,6 +101,13 @@ func (c *cluster) loneNext(now float64) float64 {
 		return c.due.soonest()
 	}
 	return min(c.due.soonest(), c.driver.peek())
+}
+
+// finishDue ends what is due by now.
+func (c *cluster) finishDue(now float64) {
+	for c.due.soonest() <= now {
+		c.finish(c.due.pop(), now)
+	}
 }
 
 // finish ends what a worker did and tells the driver which requests are over.

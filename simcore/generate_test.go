@@ -4,7 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
-	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -147,12 +147,14 @@ type outcome struct {
 	Err     error
 }
 
-// simulate runs a configuration. An error must be a *StuckError.
-func simulate(t testing.TB, cfg Config, w *workload.Workload, opt Options) outcome {
+// simulate runs a configuration. An error must be a *StuckError, and come soon.
+func simulate(t rapid.TB, cfg Config, w *workload.Workload, opt Options) outcome {
 	t.Helper()
 	var o outcome
 	opt.Records = func(r RequestRecord) { o.Records = append(o.Records, r) }
-	o.Report, o.Err = Run(context.Background(), cfg, w, opt)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	o.Report, o.Err = Run(ctx, cfg, w, opt)
 	if o.Err != nil {
 		var stuck *StuckError
 		if !asStuck(o.Err, &stuck) {

@@ -107,6 +107,7 @@ func newSimulation(ctx context.Context, cfg Config, w *workload.Workload, opt Op
 		Blocks:    blocks,
 		Requests:  s.requests(),
 		Gaps:      &s.gaps,
+		Capped:    cfg.Load.MaxSimTimeSeconds > 0,
 		EveryPass: opt.everyPass,
 	}
 	return s, nil

@@ -102,7 +102,7 @@ func (d *dispatcher) runGroup(ctx context.Context, g *group, last bool) bool {
 
 	// Half of the memory at most counts for the workload, so that there is always room for one point.
 	size := sizeOf(w)
-	held := min(size.bytes(g.blockSizes), d.opt.MemoryLimit/2)
+	held := min(size.bytes(len(g.blockSizes)), d.opt.MemoryLimit/2)
 	if d.memory.Acquire(ctx, held) != nil {
 		return false
 	}

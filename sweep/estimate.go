@@ -92,7 +92,7 @@ func (g *group) probe(ctx context.Context, points []gridspec.Point, opt *Options
 		return groupCost{}, err
 	}
 	size := sizeOf(w)
-	c := groupCost{load: time.Since(start), workloadBytes: size.bytes(g.blockSizes)}
+	c := groupCost{load: time.Since(start), workloadBytes: size.bytes(len(g.blockSizes))}
 	for _, i := range g.points {
 		c.pointBytes = max(c.pointBytes, pointBytes(points[i].Config, size))
 	}

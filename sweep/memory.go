@@ -13,8 +13,8 @@ import (
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
-// What one running point and one loaded workload are taken to need, in bytes. The figures are about twice what
-// simulations use, so that a sweep that fits by this estimate fits in memory.
+// What one running point and one loaded workload are taken to need, in bytes. The figures are on the
+// high side, so that a sweep that fits by this estimate fits in memory.
 const (
 	pointBaseBytes      = 8 << 20 // stacks, event queue, chunks of samples
 	pointRequestBytes   = 512     // a request's state and its latency samples
@@ -24,7 +24,7 @@ const (
 	workloadBaseBytes   = 1 << 20
 	workloadEntryBytes  = 128 // lengths, times, offsets, names of one request
 	workloadHashBytes   = 8
-	workloadLookupBytes = 16 // a block's sequence id and its chain, for each block size in use
+	workloadLookupBytes = 16 // a prompt's or a hash's place in the table of sequence ids, for each block size
 )
 
 // pointBytes estimates the memory of one running point:
@@ -60,13 +60,10 @@ func (s size) blocks(blockSize int) float64 {
 	return float64(s.tokens)/float64(max(blockSize, 1)) + float64(s.requests)
 }
 
-// bytes estimates the memory of a loaded workload that is simulated with these KV block sizes.
-func (s size) bytes(blockSizes map[int]struct{}) int64 {
-	b := workloadBaseBytes + workloadEntryBytes*float64(s.requests) + workloadHashBytes*float64(s.hashes)
-	for size := range blockSizes {
-		b += workloadLookupBytes * s.blocks(size)
-	}
-	return toBytes(b)
+// bytes estimates the memory of a loaded workload that is simulated with this many KV block sizes.
+func (s size) bytes(blockSizes int) int64 {
+	return toBytes(workloadBaseBytes + workloadEntryBytes*float64(s.requests) + workloadHashBytes*float64(s.hashes) +
+		float64(blockSizes)*workloadLookupBytes*(float64(s.requests)+float64(s.hashes)))
 }
 
 func toBytes(b float64) int64 {

@@ -219,7 +219,7 @@ func TestMemoryLimitsConcurrency(t *testing.T) {
 	points := testPoints(24)
 	w, _ := testLoad(t.Context(), points[0].Workload, workload.Source{})
 	one := pointBytes(points[23].Config, sizeOf(w))
-	shared := sizeOf(w).bytes(map[int]struct{}{64: {}})
+	shared := sizeOf(w).bytes(1)
 	for _, tt := range []struct {
 		name  string
 		limit int64

@@ -20,6 +20,16 @@ function fill(node, ...children) {
   node.replaceChildren(...children.flat(Infinity).filter((child) => child !== null));
 }
 
+// onResize calls back when the element's width changes.
+function onResize(element, callback) {
+  let width = element.clientWidth;
+  new ResizeObserver(() => {
+    if (element.clientWidth === width) return;
+    width = element.clientWidth;
+    callback();
+  }).observe(element);
+}
+
 // picker is a labelled select; groups are [heading, [[value, text, title], …]].
 function picker(label, groups, selected, onchange) {
   const option = ([value, text, hint]) => html("option", { value, title: hint || null, selected: value === selected }, text);

@@ -2,9 +2,10 @@
 
 const usualPair = report.objectives.map((o) => columnsByName.get(o.name)).filter((c) => c);
 const candidates = plottable.length > 1 ? plottable : numericColumns;
+const usualY = usualPair[0] || candidates[0];
 const state = {
-  y: usualPair[0] || candidates[0],
-  x: usualPair[1] || candidates.find((c) => c !== usualPair[0]) || candidates[0],
+  y: usualY,
+  x: usualPair[1] || candidates.find((c) => c !== usualY) || usualY,
   color: usualColor(),
   lines: true,
   hidden: new Set(),
@@ -161,7 +162,7 @@ drawTiles();
 drawFailures(drawTableControls());
 drawSpec();
 byID("multiples-card").hidden = !drawMultiples(byID("multiples"));
-new ResizeObserver(() => drawMultiples(byID("multiples"))).observe(byID("multiples"));
+onResize(byID("multiples"), () => drawMultiples(byID("multiples")));
 
 if (state.x) {
   usualScales("x");
@@ -170,7 +171,7 @@ if (state.x) {
   drawControls();
   redraw();
   pin(knee());
-  new ResizeObserver(() => redraw()).observe(chart);
+  onResize(chart, redraw);
   chart.addEventListener("pointermove", (event) => {
     const box = chart.getBoundingClientRect();
     show(nearest(drawn, event.clientX - box.left, event.clientY - box.top));
@@ -185,11 +186,15 @@ if (state.x) {
 }
 for (const when of ["beforeprint", "afterprint"]) addEventListener(when, () => { redraw(); table.redraw(); });
 
-// knee is the frontier's point farthest from the line between its ends: the usual compromise.
+// knee is the frontier's point that gives up least of both figures together: the usual compromise.
 function knee() {
-  const points = drawn.frontier.map(drawn.place);
-  if (points.length === 0) return null;
-  const [x1, y1] = points[0], [x2, y2] = points[points.length - 1];
-  const distance = ([px, py]) => Math.abs((y2 - y1) * px - (x2 - x1) * py + x2 * y1 - y2 * x1);
-  return drawn.frontier[points.reduce((best, p, i) => (distance(p) > distance(points[best]) ? i : best), 0)];
+  const share = (axis) => {
+    const of = (row) => drawn.place(row)[axis];
+    const from = of(drawn.frontier[0]), to = of(drawn.frontier[drawn.frontier.length - 1]);
+    return (row) => (from === to ? 0 : (of(row) - from) / (to - from));
+  };
+  if (drawn.frontier.length === 0) return null;
+  // Along the frontier x gets worse and y better, so their shares of the way are its losses and gains.
+  const x = share(0), y = share(1);
+  return drawn.frontier.reduce((best, row) => (y(row) - x(row) > y(best) - x(best) ? row : best));
 }

@@ -82,6 +82,8 @@ type Environment struct {
 	Blocks   *workload.BlockTable
 	Requests []Request
 	Gaps     GapRecorder
+	// Capped says that the simulation ends at a given time, so that requests that never complete do no harm.
+	Capped bool
 	// EveryPass turns runs of equal passes off, for tests that compare both ways.
 	EveryPass bool
 }

@@ -144,7 +144,7 @@ const maxIdlePasses = 1024
 func (v *VLLM) Stuck(now float64) (bool, error) {
 	for _, id := range v.running {
 		if r := &v.env.Requests[id]; r.Output == 0 {
-			return true, &StuckError{int(id), now, "it asks for 0 output tokens, so it never completes"}
+			return true, neverEnds(id, now)
 		}
 	}
 	if v.waiting.len() > 0 {
@@ -408,6 +408,8 @@ func (v *VLLM) emit(now float64) (perfmodel.Nanoseconds, error) {
 		if r.Output == 0 {
 			if !v.env.Rules.OutputZeroNeverEnds {
 				v.emitted = append(v.emitted, id)
+			} else if !v.env.Capped {
+				return 0, neverEnds(id, now)
 			}
 			continue
 		}
@@ -517,6 +519,12 @@ func (v *VLLM) recordTokens(now, end float64, duration perfmodel.Nanoseconds) {
 	if together > 0 {
 		v.env.Gaps.RecordGaps(duration, together)
 	}
+}
+
+// neverEnds explains that a request without output runs for ever. Those that run beside it might get their tokens or
+// be preempted without end, so it is reported as soon as its prompt is computed.
+func neverEnds(id int32, now float64) error {
+	return &StuckError{Request: int(id), TimeMs: now, Why: "it asks for 0 output tokens, so it never completes"}
 }
 
 func (v *VLLM) stuck(now float64, id, blocks int32) error {

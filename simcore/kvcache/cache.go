@@ -143,9 +143,7 @@ func (c *Cache) Hold(s Sequence, from, to, anonymous int) bool {
 	}
 	c.share(s, from, resident)
 	c.fill(s, resident, to)
-	for c.free < anonymous {
-		c.evict()
-	}
+	c.makeRoom(anonymous)
 	c.free -= anonymous
 	return true
 }
@@ -259,9 +257,7 @@ func (c *Cache) share(s Sequence, from, to int) {
 
 // fill gives absent blocks a slot and their first holder. The caller has made sure that there are enough slots.
 func (c *Cache) fill(s Sequence, from, to int) {
-	for c.free < to-from {
-		c.evict()
-	}
+	c.makeRoom(to - from)
 	c.free -= to - from
 	s.each(from, to, func(start uint32, length int) {
 		for id, left := start, length; left > 0; {
@@ -294,33 +290,52 @@ func (c *Cache) pageFor(id uint32) *page {
 	return &c.pages[*slot-1]
 }
 
-// evict drops the block that has been cached longest. There must be one.
-func (c *Cache) evict() {
-	for {
-		entry := &c.queue[c.head]
-		for entry.len > 0 {
-			entry.len--
-			id := entry.start + entry.len
-			slot := &c.directory[id>>pageBits]
-			if *slot == 0 {
-				continue
-			}
-			p := &c.pages[*slot-1]
-			at := id & pageMask
-			if p.state[at] != cached || p.stamp[at] != entry.stamp {
-				continue
-			}
-			p.state[at] = absent
-			if p.resident--; p.resident == 0 {
-				c.sparePages = append(c.sparePages, *slot)
-				*slot = 0
-			}
-			c.cachedBlocks--
-			c.free++
-			return
-		}
-		c.head++
+// makeRoom evicts until n slots are free.
+func (c *Cache) makeRoom(n int) {
+	if c.free < n {
+		c.evict(n - c.free)
 	}
+}
+
+// evict drops the n blocks that have been cached longest. There must be that many.
+func (c *Cache) evict(n int) {
+	for n > 0 {
+		entry := &c.queue[c.head]
+		for n > 0 && entry.len > 0 {
+			n -= c.evictFrom(entry, n)
+		}
+		if entry.len == 0 {
+			c.head++
+		}
+	}
+}
+
+// evictFrom drops up to n blocks from the last page of a queue entry and returns how many.
+func (c *Cache) evictFrom(entry *released, n int) int {
+	last := entry.start + entry.len - 1
+	at := int(last & pageMask)
+	run := min(at+1, int(entry.len))
+	slot := &c.directory[last>>pageBits]
+	if *slot == 0 {
+		entry.len -= uint32(run)
+		return 0
+	}
+	p := &c.pages[*slot-1]
+	dropped, i := 0, at
+	for ; i > at-run && dropped < n; i-- {
+		if p.state[i] == cached && p.stamp[i] == entry.stamp {
+			p.state[i] = absent
+			dropped++
+		}
+	}
+	entry.len -= uint32(at - i)
+	if p.resident -= int32(dropped); p.resident == 0 {
+		c.sparePages = append(c.sparePages, *slot)
+		*slot = 0
+	}
+	c.cachedBlocks -= dropped
+	c.free += dropped
+	return dropped
 }
 
 // compact drops queue entries without a block that still waits in them, so that the queue stays proportional to
