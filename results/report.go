@@ -31,7 +31,7 @@ var reportFiles embed.FS
 
 // The report's style sheet and scripts, in the order in which the page needs them.
 var (
-	reportStyles  = []string{"report/page.css", "report/chart.css", "report/table.css"}
+	reportStyles  = []string{"report/page.css", "report/chart.css", "report/table.css", "report/print.css"}
 	reportScripts = []string{
 		"report/data.js", "report/dom.js", "report/scale.js", "report/color.js", "report/frontier.js", "report/chart.js",
 		"report/legend.js", "report/details.js", "report/filter.js", "report/table.js", "report/multiples.js", "report/main.js",

@@ -78,11 +78,8 @@ func (s *simulation) runOne(worker *engine.VLLM, own *arrivals) error {
 		}
 		if !progress {
 			next := own.peek()
-			switch {
-			case math.IsInf(next, 1):
+			if math.IsInf(next, 1) {
 				return deadEnd(worker, now)
-			case next >= s.stop:
-				return nil
 			}
 			now = next
 			continue

@@ -70,8 +70,8 @@ func (c *cluster) loop() error {
 			return c.checkDone(now)
 		}
 		if next >= c.stop {
-			if c.loneLoop {
-				// The reference's lone worker looks at the cap only after releasing what has arrived.
+			if c.loneLoop && !c.driver.closed {
+				// In open loop the reference's lone worker looks at the cap only after releasing what arrived.
 				c.finishDue(next)
 				c.release(next)
 			}

@@ -2,8 +2,8 @@
 // a shape each; numbers get the viridis ramp in order of size.
 
 const darkScheme = matchMedia("(prefers-color-scheme: dark)");
-const printing = matchMedia("print");
-const isDark = () => darkScheme.matches && !printing.matches;
+const paper = { printing: false };
+const isDark = () => darkScheme.matches && !paper.printing;
 
 const wordColors = {
   light: ["#0072b2", "#e08a00", "#009e73", "#c8589a", "#d55e00", "#3fa7dd", "#6b7280"],

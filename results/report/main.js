@@ -184,7 +184,13 @@ if (state.x) {
   });
   darkScheme.addEventListener("change", redraw);
 }
-for (const when of ["beforeprint", "afterprint"]) addEventListener(when, () => { redraw(); table.redraw(); });
+for (const [when, printing] of [["beforeprint", true], ["afterprint", false]]) {
+  addEventListener(when, () => {
+    paper.printing = printing;
+    redraw();
+    table.redraw();
+  });
+}
 
 // knee is the frontier's point that gives up least of both figures together: the usual compromise.
 function knee() {

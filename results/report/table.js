@@ -1,6 +1,7 @@
 // The table of points. Only the rows in view exist as elements, so its size does not matter.
 
 const rowHeight = 30;
+const printedRows = 60;
 const usualMetrics = ["output_throughput_tok_s", "mean_ttft_ms", "p99_ttft_ms", "mean_itl_ms", "p99_itl_ms", "prefix_cache_reused_ratio", "sla_attainment", "gpu_hours"];
 
 const frontierColumn = {
@@ -39,9 +40,9 @@ function makeTable(element, onPick) {
   };
   const drawBody = () => {
     const columns = shown();
-    const everything = printing.matches;
+    const everything = paper.printing;
     const from = everything ? 0 : Math.max(0, Math.floor(element.scrollTop / rowHeight) - 10);
-    const to = Math.min(view.rows.length, everything ? 300 : from + Math.ceil(element.clientHeight / rowHeight) + 20);
+    const to = Math.min(view.rows.length, everything ? printedRows : from + Math.ceil(element.clientHeight / rowHeight) + 20);
     const spacer = (rows) => html("tr", { class: "spacer", "aria-hidden": "true" }, html("td", { colspan: columns.length, style: `height:${rows * rowHeight}px` }));
     fill(body, from > 0 ? spacer(from) : null, view.rows.slice(from, to).map((row) => bodyRow(row, columns, view, onPick)),
       !everything && to < view.rows.length ? spacer(view.rows.length - to) : null);
