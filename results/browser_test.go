@@ -40,7 +40,7 @@ func openReport(t *testing.T, d ReportData) *browser {
 		t.Fatal(err)
 	}
 	allocator, stop := chromedp.NewExecAllocator(context.Background(),
-		chromedp.ExecPath(findChromium(t)), chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1400, 1000),
+		chromedp.ExecPath(findChromium(t)), chromedp.WindowSize(1400, 1000), // a fresh profile is the default
 		chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true))

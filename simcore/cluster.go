@@ -71,7 +71,11 @@ func (c *cluster) loop() error {
 		}
 		if next >= c.stop {
 			if c.loneLoop && !c.driver.closed {
-				// In open loop the reference's lone worker looks at the cap only after releasing what arrived.
+				// In open loop the reference's lone worker looks at the cap only between passes, after releasing what
+				// arrived.
+				if c.due.len() > 0 {
+					next = c.due.soonest()
+				}
 				c.finishDue(next)
 				c.release(next)
 			}

@@ -26,6 +26,7 @@ func drawRequests(t *rapid.T, s shape) (blockSize int, requests []workload.Reque
 	blockSize = rapid.SampledFrom([]int{4, 8, 12, 16, 32}).Draw(t, "trace block size")
 	sessions := rapid.IntRange(1, 12).Draw(t, "sessions")
 	hash := rapid.Uint64Range(0, 5)
+	planned := rapid.IntRange(0, 3).Draw(t, "planned") == 0
 	for session := range sessions {
 		turns := 1
 		if !s.singleTurn {
@@ -47,7 +48,7 @@ func drawRequests(t *rapid.T, s shape) (blockSize int, requests []workload.Reque
 			} else {
 				r.DelayMs = rapid.SampledFrom([]float64{0, 1, 7.25, 60}).Draw(t, "delay")
 			}
-			if rapid.IntRange(0, 4).Draw(t, "planned") == 0 {
+			if planned && rapid.Bool().Draw(t, "states output") {
 				r.PlannedOutput = rapid.SliceOfN(rapid.Uint32Range(0, 3), r.Output, r.Output).Draw(t, "planned output")
 			}
 			requests = append(requests, r)

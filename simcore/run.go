@@ -108,7 +108,7 @@ func newSimulation(ctx context.Context, cfg Config, w *workload.Workload, opt Op
 		Requests:  s.requests(),
 		Gaps:      &s.gaps,
 		Capped:    cfg.Load.MaxSimTimeSeconds > 0,
-		EveryPass: opt.everyPass,
+		EveryPass: opt.everyPass || blocks.KnownOutputs,
 	}
 	return s, nil
 }

@@ -21,10 +21,10 @@ func TestEstimate(t *testing.T) {
 	points[7].SkipReason = "impossible"
 	var calls atomic.Int64
 	opt := Options{Jobs: 2, Load: testLoad, ProbeTime: 10 * time.Second}
-	opt.Simulate = func(ctx context.Context, cfg simcore.Config, w *workload.Workload) (*simcore.Report, error) {
+	opt.Simulate = func(ctx context.Context, job Job) (*simcore.Report, error) {
 		calls.Add(1)
-		time.Sleep(time.Duration(cfg.Deployment.Workers) * 50 * time.Microsecond) // 10 ms on average
-		return failThird(ctx, cfg, w)
+		time.Sleep(time.Duration(job.Point.Config.Deployment.Workers) * 50 * time.Microsecond) // 10 ms on average
+		return failThird(ctx, job)
 	}
 	c, err := Estimate(t.Context(), points, opt)
 	if err != nil {
@@ -43,7 +43,7 @@ func TestEstimate(t *testing.T) {
 
 func TestEstimateKeepsItsTime(t *testing.T) {
 	opt := Options{Jobs: 1, Load: testLoad, ProbeTime: 100 * time.Millisecond}
-	opt.Simulate = func(ctx context.Context, _ simcore.Config, _ *workload.Workload) (*simcore.Report, error) {
+	opt.Simulate = func(ctx context.Context, job Job) (*simcore.Report, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}

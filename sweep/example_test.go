@@ -33,8 +33,8 @@ func Example() {
 	opt := sweep.Options{
 		Dir: dir,
 		// Left out, this is simcore.Run.
-		Simulate: func(_ context.Context, cfg simcore.Config, w *workload.Workload) (*simcore.Report, error) {
-			return &simcore.Report{DurationMs: float64(100 * w.Requests() / cfg.Deployment.Workers)}, nil
+		Simulate: func(_ context.Context, job sweep.Job) (*simcore.Report, error) {
+			return &simcore.Report{DurationMs: float64(100 * job.Workload.Requests() / job.Point.Config.Deployment.Workers)}, nil
 		},
 	}
 	for _, spec := range [][]gridspec.Point{points(1, 2), points(1, 2, 4)} {

@@ -56,10 +56,10 @@ func testLoad(_ context.Context, s workload.Spec, _ workload.Source) (*workload.
 }
 
 // testSimulate returns figures that differ from point to point and need all digits of a float64.
-func testSimulate(_ context.Context, cfg simcore.Config, w *workload.Workload) (*simcore.Report, error) {
-	x := float64(cfg.Deployment.Workers)
+func testSimulate(_ context.Context, job Job) (*simcore.Report, error) {
+	x := float64(job.Point.Config.Deployment.Workers)
 	return &simcore.Report{
-		NumRequests: int64(w.Requests()), DurationMs: 1000 / (x * 3), OutputThroughputTokS: x / 7,
+		NumRequests: int64(job.Workload.Requests()), DurationMs: 1000 / (x * 3), OutputThroughputTokS: x / 7,
 	}, nil
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/servegrid/servegrid/simcore"
-	"github.com/servegrid/servegrid/simcore/workload"
 )
 
 func TestFolderRefused(t *testing.T) {
@@ -100,7 +99,7 @@ func TestFolderInUse(t *testing.T) {
 	opt := testOptions(dir)
 	checked := false
 	opt.Jobs = 1
-	opt.Simulate = func(ctx context.Context, cfg simcore.Config, w *workload.Workload) (*simcore.Report, error) {
+	opt.Simulate = func(ctx context.Context, job Job) (*simcore.Report, error) {
 		if !checked {
 			checked = true
 			_, err := Run(ctx, testPoints(3), testOptions(dir))
@@ -111,7 +110,7 @@ func TestFolderInUse(t *testing.T) {
 				t.Errorf("a plan needs no lock: %v", err)
 			}
 		}
-		return testSimulate(ctx, cfg, w)
+		return testSimulate(ctx, job)
 	}
 	if out := mustRun(t, testPoints(3), opt); !checked || out.Counts.OK != 3 {
 		t.Errorf("counts %+v", out.Counts)

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/servegrid/servegrid/simcore"
-	"github.com/servegrid/servegrid/simcore/workload"
 )
 
 const (
@@ -31,9 +30,9 @@ const (
 // runChild sweeps and prints the ID of every point that is reported as finished.
 func runChild(dir string) int {
 	opt := testOptions(dir)
-	opt.Simulate = func(ctx context.Context, cfg simcore.Config, w *workload.Workload) (*simcore.Report, error) {
-		time.Sleep(time.Duration(1+cfg.Deployment.Workers%20) * time.Millisecond)
-		return testSimulate(ctx, cfg, w)
+	opt.Simulate = func(ctx context.Context, job Job) (*simcore.Report, error) {
+		time.Sleep(time.Duration(1+job.Point.Config.Deployment.Workers%20) * time.Millisecond)
+		return testSimulate(ctx, job)
 	}
 	opt.Observer = &recorder{onFinish: func(f Finished) {
 		if f.Simulated {

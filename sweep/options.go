@@ -56,7 +56,7 @@ type Options struct {
 	// ContentID names the result of a point on a workload; nil means gridspec.Point.ContentID.
 	ContentID func(p gridspec.Point, workloadDigest string) string
 	// Simulate runs one point; nil means simcore.Run. It must return soon after its context is cancelled.
-	Simulate func(context.Context, simcore.Config, *workload.Workload) (*simcore.Report, error)
+	Simulate func(context.Context, Job) (*simcore.Report, error)
 	// Load reads or makes a workload; nil means workload.Spec.Load.
 	Load func(context.Context, workload.Spec, workload.Source) (*workload.Workload, error)
 	// WriteResults writes a results file at path, which is never the final name; nil leaves the file out.
@@ -66,6 +66,15 @@ type Options struct {
 
 	// semanticVersion stands in for simcore.SemanticVersion in tests.
 	semanticVersion string
+}
+
+// Job is one simulation.
+type Job struct {
+	// ID is the point's content ID; it is empty when a point is only probed for an estimate.
+	ID string
+	// Point is what to simulate, and Workload the requests that it replays.
+	Point    gridspec.Point
+	Workload *workload.Workload
 }
 
 // Observer hears what happens in a sweep. Calls come one at a time from a goroutine of their own, so a slow
@@ -129,8 +138,8 @@ func (o Options) withDefaults() (Options, error) {
 		o.ContentID = gridspec.Point.ContentID
 	}
 	if o.Simulate == nil {
-		o.Simulate = func(ctx context.Context, cfg simcore.Config, w *workload.Workload) (*simcore.Report, error) {
-			return simcore.Run(ctx, cfg, w, simcore.Options{})
+		o.Simulate = func(ctx context.Context, job Job) (*simcore.Report, error) {
+			return simcore.Run(ctx, job.Point.Config, job.Workload, simcore.Options{})
 		}
 	}
 	if o.Load == nil {

@@ -26,7 +26,7 @@ func simulatePoint(ctx context.Context, p gridspec.Point, id string, w *workload
 		defer stop()
 	}
 	start := time.Now()
-	report, err := simulateSafely(pointCtx, p.Config, w, opt)
+	report, err := simulateSafely(pointCtx, Job{ID: id, Point: p, Workload: w}, opt)
 	row := results.Row{ID: id, WallSeconds: time.Since(start).Seconds(), Point: p, WorkloadDigest: w.Digest()}
 	if err == nil {
 		row.Status, row.Metrics = results.StatusOK, reportMetrics(report)
@@ -39,13 +39,13 @@ func simulatePoint(ctx context.Context, p gridspec.Point, id string, w *workload
 	return failedRow(row, reason, message), true
 }
 
-func simulateSafely(ctx context.Context, cfg simcore.Config, w *workload.Workload, opt *Options) (report *simcore.Report, err error) {
+func simulateSafely(ctx context.Context, job Job, opt *Options) (report *simcore.Report, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			report, err = nil, panicError(describePanic(v))
 		}
 	}()
-	report, err = opt.Simulate(ctx, cfg, w)
+	report, err = opt.Simulate(ctx, job)
 	if err == nil && report == nil {
 		err = errors.New("the simulator returned no report")
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/simcore"
-	"github.com/servegrid/servegrid/simcore/workload"
 )
 
 // The results file appears with the first finished point, grows while the sweep runs, and is whole whenever it is
@@ -25,9 +24,9 @@ func TestResultsFileWhileRunning(t *testing.T) {
 		return testWrite(path, rows)
 	}
 	opt.Jobs = 2
-	opt.Simulate = func(ctx context.Context, cfg simcore.Config, w *workload.Workload) (*simcore.Report, error) {
+	opt.Simulate = func(ctx context.Context, job Job) (*simcore.Report, error) {
 		time.Sleep(10 * time.Millisecond)
-		return testSimulate(ctx, cfg, w)
+		return testSimulate(ctx, job)
 	}
 	done := make(chan Outcome)
 	go func() {

@@ -18,11 +18,11 @@ import (
 )
 
 // failThird fails every third point.
-func failThird(ctx context.Context, cfg simcore.Config, w *workload.Workload) (*simcore.Report, error) {
-	if cfg.Deployment.Workers%3 == 0 {
+func failThird(ctx context.Context, job Job) (*simcore.Report, error) {
+	if job.Point.Config.Deployment.Workers%3 == 0 {
 		return nil, stuck{}
 	}
-	return testSimulate(ctx, cfg, w)
+	return testSimulate(ctx, job)
 }
 
 func TestResume(t *testing.T) {
@@ -98,12 +98,12 @@ func TestInterruptedRetryKeepsOlderRows(t *testing.T) {
 	first := mustRun(t, testPoints(20), opt)
 	ctx, cancel := context.WithCancel(t.Context())
 	opt.Retry, opt.Jobs = RetryAll, 1
-	opt.Simulate = func(ctx context.Context, cfg simcore.Config, w *workload.Workload) (*simcore.Report, error) {
-		if cfg.Deployment.Workers == 5 {
+	opt.Simulate = func(ctx context.Context, job Job) (*simcore.Report, error) {
+		if job.Point.Config.Deployment.Workers == 5 {
 			cancel()
 			return nil, ctx.Err()
 		}
-		return testSimulate(ctx, cfg, w)
+		return testSimulate(ctx, job)
 	}
 	out, err := Run(ctx, testPoints(20), opt)
 	if err != nil || !out.Interrupted || out.Counts.Simulated != 4 || out.Counts.Reused != 16 {
@@ -189,7 +189,7 @@ func runAndStop(t *rapid.T, points []gridspec.Point, dir string, jobs, stopAfter
 	opt.Jobs = jobs
 	var mu sync.Mutex
 	started := 0
-	opt.Simulate = func(ctx context.Context, cfg simcore.Config, w *workload.Workload) (*simcore.Report, error) {
+	opt.Simulate = func(ctx context.Context, job Job) (*simcore.Report, error) {
 		mu.Lock()
 		if started++; started > stopAfter {
 			cancel()
@@ -198,7 +198,7 @@ func runAndStop(t *rapid.T, points []gridspec.Point, dir string, jobs, stopAfter
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return failThird(ctx, cfg, w)
+		return failThird(ctx, job)
 	}
 	out, err := Run(ctx, points, opt)
 	if err != nil {

@@ -58,11 +58,11 @@ func TestRunFailures(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			opt := testOptions(t.TempDir())
 			opt.Timeout = 30 * time.Millisecond
-			opt.Simulate = func(ctx context.Context, cfg simcore.Config, w *workload.Workload) (*simcore.Report, error) {
-				if cfg.Deployment.Workers == 2 {
+			opt.Simulate = func(ctx context.Context, job Job) (*simcore.Report, error) {
+				if job.Point.Config.Deployment.Workers == 2 {
 					return tt.simulate(ctx)
 				}
-				return testSimulate(ctx, cfg, w)
+				return testSimulate(ctx, job)
 			}
 			out := mustRun(t, testPoints(3), opt)
 			row := out.Rows[1]
@@ -151,9 +151,9 @@ func TestRowsDoNotDependOnJobs(t *testing.T) {
 		points[i].Workload = testPoint(0, 1, 3+i%2).Workload
 	}
 	points[40].Config = points[20].Config
-	simulate := func(ctx context.Context, cfg simcore.Config, w *workload.Workload) (*simcore.Report, error) {
-		time.Sleep(time.Duration(cfg.Deployment.Workers*7%5) * time.Millisecond / 4)
-		return testSimulate(ctx, cfg, w)
+	simulate := func(ctx context.Context, job Job) (*simcore.Report, error) {
+		time.Sleep(time.Duration(job.Point.Config.Deployment.Workers*7%5) * time.Millisecond / 4)
+		return testSimulate(ctx, job)
 	}
 	var want []results.Row
 	for _, jobs := range []int{1, 2, 8, 64} {
@@ -196,8 +196,8 @@ func TestWorkloadsAreLoadedOnceAndReleased(t *testing.T) {
 		return w, err
 	}
 	opt.Jobs = 1
-	opt.Simulate = func(ctx context.Context, cfg simcore.Config, w *workload.Workload) (*simcore.Report, error) {
-		if cfg.Deployment.Workers == 30 { // the last point: the first workload must be gone
+	opt.Simulate = func(ctx context.Context, job Job) (*simcore.Report, error) {
+		if job.Point.Config.Deployment.Workers == 30 { // the last point: the first workload must be gone
 			for range 5 {
 				runtime.GC()
 			}
@@ -207,7 +207,7 @@ func TestWorkloadsAreLoadedOnceAndReleased(t *testing.T) {
 				t.Error("the first workload is still in memory while the last point runs")
 			}
 		}
-		return testSimulate(ctx, cfg, w)
+		return testSimulate(ctx, job)
 	}
 	mustRun(t, points, opt)
 	if len(loaded) != 3 {
@@ -233,13 +233,13 @@ func TestMemoryLimitsConcurrency(t *testing.T) {
 			var running, most atomic.Int64
 			opt := testOptions(t.TempDir())
 			opt.Jobs, opt.MemoryLimit = 8, tt.limit
-			opt.Simulate = func(ctx context.Context, cfg simcore.Config, w *workload.Workload) (*simcore.Report, error) {
+			opt.Simulate = func(ctx context.Context, job Job) (*simcore.Report, error) {
 				n := running.Add(1)
 				defer running.Add(-1)
 				for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 				}
 				time.Sleep(3 * time.Millisecond)
-				return testSimulate(ctx, cfg, w)
+				return testSimulate(ctx, job)
 			}
 			mustRun(t, points, opt)
 			if most.Load() != tt.most {
@@ -253,13 +253,13 @@ func TestInterrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	opt := testOptions(t.TempDir())
 	opt.Jobs = 1 // so that it is known what is finished
-	opt.Simulate = func(ctx context.Context, cfg simcore.Config, w *workload.Workload) (*simcore.Report, error) {
-		if cfg.Deployment.Workers > 10 {
+	opt.Simulate = func(ctx context.Context, job Job) (*simcore.Report, error) {
+		if job.Point.Config.Deployment.Workers > 10 {
 			cancel()
 			<-ctx.Done()
 			return nil, fmt.Errorf("stopped: %w", ctx.Err())
 		}
-		return testSimulate(ctx, cfg, w)
+		return testSimulate(ctx, job)
 	}
 	start := time.Now()
 	out, err := Run(ctx, testPoints(100), opt)

@@ -154,7 +154,7 @@ func (j *sweepJob) options() sweep.Options {
 	opt := sweep.Options{
 		Dir:          j.dir,
 		Name:         j.spec.Name,
-		Companions:   []string{specFile, reportFile, "results.csv", "results.json", "results.arrow"},
+		Companions:   []string{specFile, reportFile, "results.csv", "results.json", "results.arrow", requestsFolder},
 		Jobs:         j.flags.jobs,
 		MemoryLimit:  int64(j.spec.Execution.MaxMemory),
 		Timeout:      j.flags.timeout,
@@ -169,6 +169,9 @@ func (j *sweepJob) options() sweep.Options {
 	}
 	if opt.Timeout == 0 {
 		opt.Timeout = j.spec.Execution.Timeout
+	}
+	if j.spec.Output.PerRequest {
+		opt.Simulate = j.simulateWithRecords
 	}
 	return opt
 }

@@ -15,7 +15,7 @@ function plotted(state) {
 // drawChart redraws the plot into its element and returns what the pointer and the keyboard need.
 function drawChart(element, state, on) {
   const width = Math.max(320, element.clientWidth);
-  const height = paper.printing ? 350 : Math.round(Math.min(600, Math.max(380, width * 0.6)));
+  const height = paper.printing ? 330 : Math.round(Math.min(600, Math.max(380, width * 0.6)));
   const rows = plotted(state);
   const x = makeScale(rows.map((r) => state.x.values[r]), margin.left, width - margin.right, state.logX);
   const y = makeScale(rows.map((r) => state.y.values[r]), height - margin.bottom, margin.top, state.logY);

@@ -18,6 +18,9 @@ type BlockTable struct {
 	BlockSize int
 	// IDs is the number of sequence ids: all are below it.
 	IDs uint32
+	// KnownOutputs reports that some requests' known blocks hold output, so that a block can become shareable as
+	// tokens are generated.
+	KnownOutputs bool
 
 	segmentStart []uint32
 	segments     []Segment
@@ -76,6 +79,7 @@ func (w *Workload) makeTable(blockSize int, sharing bool) (*BlockTable, error) {
 		shared = w.alignedSegments(t)
 	default:
 		shared = w.contentSegments(t)
+		t.KnownOutputs = w.planned != nil
 	}
 	if shared < math.MaxUint32 {
 		for i := range w.Input {
