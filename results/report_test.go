@@ -3,6 +3,7 @@ package results
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 )
@@ -62,5 +63,32 @@ func TestReportEmbedsEveryFile(t *testing.T) {
 	}
 	if used := len(reportStyles) + len(reportScripts) + 1; len(entries) != used {
 		t.Errorf("report holds %d files; the page uses %d", len(entries), used)
+	}
+}
+
+func TestReportIgnoresEarlierMarks(t *testing.T) {
+	plain := renderReport(t, madeUpReport(t))
+	marked := madeUpReport(t)
+	constraints, err := ParseConstraints("workers == 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := MarkFrontier(marked.Table, DefaultObjectives(), constraints, FrontierOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	columns := len(marked.Table.Columns)
+	if renderReport(t, marked) != plain {
+		t.Error("marks of an earlier analysis change the report")
+	}
+	if len(marked.Table.Columns) != columns {
+		t.Error("the report changed its caller's table")
+	}
+}
+
+func TestReportRefusesUnknownColumns(t *testing.T) {
+	d := madeUpReport(t)
+	d.Constraints = []Constraint{{Column: "p99_tftt_ms", Operator: "<=", Bound: integer(1)}}
+	if err := WriteReport(io.Discard, d); err == nil || !strings.Contains(err.Error(), "did you mean p99_ttft_ms?") {
+		t.Errorf("error %v; want the nearest column", err)
 	}
 }

@@ -52,6 +52,7 @@ type reportCommands struct {
 }
 
 func newReportPayload(d ReportData) (*reportPayload, error) {
+	d.Table = d.Table.withoutMarks()
 	objectives := reportObjectives(d)
 	marked := &Table{Columns: slices.Clone(d.Table.Columns)}
 	p := &reportPayload{
@@ -73,6 +74,15 @@ func newReportPayload(d ReportData) (*reportPayload, error) {
 		p.Infeasible = rowsWhere(marked.Column(FeasibleColumn), false)
 	}
 	return p, nil
+}
+
+// withoutMarks leaves out the columns of an earlier [MarkFrontier], since the report marks rows itself.
+func (t *Table) withoutMarks() *Table {
+	out := *t
+	out.Columns = slices.DeleteFunc(slices.Clone(t.Columns), func(c *Column) bool {
+		return c.Name == FrontierColumn || c.Name == FeasibleColumn
+	})
+	return &out
 }
 
 func rowsWhere(c *Column, value bool) []int {

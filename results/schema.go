@@ -2,6 +2,7 @@ package results
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/servegrid/servegrid/gridspec"
@@ -129,8 +130,10 @@ func (t *Table) addProvenance(rows []Row) {
 	}
 }
 
-// addMetrics appends the metrics; those that a point may lack by design, such as goodput, only when one has them.
+// addMetrics appends the metrics; those that a point may lack by design, such as goodput, only when one has them or
+// could have them.
 func (t *Table) addMetrics(rows []Row) {
+	underSLA := slices.ContainsFunc(rows, func(r Row) bool { return r.Point.Config.SLA.Set() })
 	for i, f := range metrics.Fields() {
 		c := metricColumn(f, len(rows))
 		for r := range rows {
@@ -140,7 +143,7 @@ func (t *Table) addMetrics(rows []Row) {
 			}
 			setMetric(c, r, row.Metrics[i])
 		}
-		if isGoodput(f.Name) && c.allNull() {
+		if isGoodput(f.Name) && !underSLA && c.allNull() {
 			continue
 		}
 		t.Columns = append(t.Columns, c)

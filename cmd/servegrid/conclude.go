@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/sweep"
@@ -13,6 +14,7 @@ import (
 
 // conclude writes what follows from the rows, prints the frontier and decides the exit code.
 func (j *sweepJob) conclude(out sweep.Outcome, failOn []results.Constraint) error {
+	missed := false
 	if len(out.Rows) > 0 && out.ResultsWritten {
 		t, err := j.table(out.Rows)
 		if err != nil {
@@ -24,35 +26,60 @@ func (j *sweepJob) conclude(out sweep.Outcome, failOn []results.Constraint) erro
 		if err := j.print(out, t); err != nil {
 			return err
 		}
-		if err := checkConstraints(t, failOn); err != nil && !out.Interrupted {
-			return err
-		}
+		missed = !out.Interrupted && !kept(t, failOn)
 	}
+	failed := j.failures(out)
 	switch c := out.Counts; {
 	case out.Interrupted:
-		fmt.Fprintf(j.state.stderr, "interrupted: %d of %d points are finished and kept in %s; the same command runs the other %d\n",
-			c.Total-c.Left, c.Total, j.dir, c.Left)
-		return &exitError{code: exitInterrupted}
-	case c.Failed > 0:
-		return &exitError{exitSomeFailed, fmt.Errorf("%d of %d points failed; column reason of %s says why, --retry failed runs them again",
-			c.Failed, c.Total, filepath.Join(j.dir, sweep.ResultsFile))}
+		return &exitError{exitInterrupted, fmt.Errorf("interrupted: %d of %d points are finished and kept in %s; %s runs the other %d",
+			c.Total-c.Left, c.Total, j.dir, j.resumeCommand(), c.Left)}
+	case missed:
+		return &exitError{exitSLAMissed, errors.Join(failed, fmt.Errorf("no point keeps --fail-on %q", j.flags.failOn))}
+	case failed != nil:
+		return &exitError{exitSomeFailed, failed}
 	}
 	return nil
 }
 
-// checkConstraints fails when no point keeps all constraints of --fail-on.
-func checkConstraints(t *results.Table, constraints []results.Constraint) error {
-	if len(constraints) == 0 {
+// resumeCommand says how an interrupted sweep goes on. Flags that start over must not be repeated.
+func (j *sweepJob) resumeCommand() string {
+	switch {
+	case j.flags.fresh:
+		return "the same command without --fresh"
+	case sweep.Retry(j.flags.retry) != sweep.RetryNone:
+		return "the same command without --retry"
+	}
+	return "the same command"
+}
+
+// failures sums up the failed points by reason; it is nil when there are none.
+func (j *sweepJob) failures(out sweep.Outcome) error {
+	if out.Counts.Failed == 0 {
 		return nil
 	}
+	var reasons []string
+	first, count := map[string]string{}, map[string]int{}
+	for i := range out.Rows {
+		if r := &out.Rows[i]; r.Status == results.StatusFailed {
+			if count[r.Reason]++; count[r.Reason] == 1 {
+				reasons = append(reasons, r.Reason)
+				first[r.Reason] = r.Error
+			}
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d of %d points failed; the columns reason and error of %s say why, --retry failed runs them again",
+		out.Counts.Failed, out.Counts.Total, filepath.Join(j.dir, sweep.ResultsFile))
+	for _, reason := range reasons {
+		fmt.Fprintf(&b, "\n  %s (%d): %s", reason, count[reason], strings.ReplaceAll(first[reason], "\n", "\n    "))
+	}
+	return errors.New(b.String())
+}
+
+// kept reports whether some point keeps all constraints of --fail-on, whose columns are known to exist.
+func kept(t *results.Table, constraints []results.Constraint) bool {
 	feasible, err := results.Feasible(t, constraints)
-	if err != nil {
-		return fmt.Errorf("--fail-on: %w", err)
-	}
-	if slices.Contains(feasible, true) {
-		return nil
-	}
-	return &exitError{exitSLAMissed, errors.New("no point keeps --fail-on")}
+	return err == nil && (len(constraints) == 0 || slices.Contains(feasible, true))
 }
 
 // writeFiles writes the resolved spec, the report and the further formats.
@@ -71,7 +98,7 @@ func (j *sweepJob) writeFiles(t *results.Table, rows []results.Row) error {
 		Title:       title,
 		Table:       t,
 		Objectives:  j.objectives(),
-		Constraints: j.slaConstraints(rows),
+		Constraints: slaConstraints(rows),
 		Command:     func(row int) string { return reproduceCommand(rows[row].Point) },
 	}
 	if err := results.WriteFile(filepath.Join(j.dir, reportFile), func(w io.Writer) error {
@@ -93,7 +120,10 @@ func (j *sweepJob) writeFiles(t *results.Table, rows []results.Row) error {
 }
 
 // slaConstraints are the bounds of the SLA, when all points have the same one.
-func (j *sweepJob) slaConstraints(rows []results.Row) []results.Constraint {
+func slaConstraints(rows []results.Row) []results.Constraint {
+	if len(rows) == 0 {
+		return nil
+	}
 	sla := rows[0].Point.Config.SLA
 	for i := range rows {
 		if rows[i].Point.Config.SLA != sla {
@@ -105,11 +135,17 @@ func (j *sweepJob) slaConstraints(rows []results.Row) []results.Constraint {
 
 // print shows the frontier and where everything is.
 func (j *sweepJob) print(out sweep.Outcome, t *results.Table) error {
-	if j.flags.quiet || j.flags.jsonl {
+	if j.flags.quiet {
+		return nil
+	}
+	for _, note := range journalNotes(out) {
+		fmt.Fprintln(j.state.stderr, note)
+	}
+	if j.flags.jsonl {
 		return nil
 	}
 	w := j.state.stdout
-	if err := printFrontier(w, t, j.objectives()); err != nil {
+	if err := printFrontier(w, t, j.objectives(), slaConstraints(out.Rows)); err != nil {
 		return err
 	}
 	c := out.Counts
@@ -121,9 +157,6 @@ func (j *sweepJob) print(out sweep.Outcome, t *results.Table) error {
 		fmt.Fprintf(w, "; %d left", c.Left)
 	}
 	fmt.Fprintf(w, "\nResults: %s\nReport:  %s\n", filepath.Join(j.dir, sweep.ResultsFile), filepath.Join(j.dir, reportFile))
-	for _, note := range journalNotes(out) {
-		fmt.Fprintln(j.state.stderr, note)
-	}
 	return nil
 }
 

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"sort"
 	"strings"
@@ -26,7 +28,7 @@ func moveEngineArgs(engine, spec map[string]any) error {
 			delete(engine, key)
 		}
 	}
-	for key, only := range map[string]any{"dp_size": 1.0, "worker_type": "aggregated", "is_prefill": false, "is_decode": false, "block_size": 0.0} {
+	for key, only := range map[string]any{"dp_size": json.Number("1"), "worker_type": "aggregated", "is_prefill": false, "is_decode": false, "block_size": json.Number("0")} {
 		if v, ok := engine[key]; ok && (v == nil || v == only) {
 			delete(engine, key)
 		}
@@ -44,7 +46,7 @@ func moveEngineArgs(engine, spec map[string]any) error {
 			timing = map[string]any{}
 			spec["timing"] = timing
 		}
-		if old, ok := timing[to]; ok && old != v {
+		if old, ok := timing[to]; ok && !reflect.DeepEqual(old, v) {
 			problems = append(problems, fmt.Sprintf("--extra-engine-args: %s is %v and --timing says %s %v; give one", key, v, to, old))
 		}
 		timing[to] = v

@@ -99,16 +99,16 @@ func newPareto(st *state) *cobra.Command {
 		Short: "Find the Pareto frontier of a results file",
 		Long: `pareto prints the rows that no other row dominates. RESULTS is a sweep's folder, or any Parquet, CSV or JSON file
 with one row a point. With --output, or a --format other than table, all rows are written with the columns on_frontier and feasible.`,
-		Args: cobra.ExactArgs(1),
+		Args: exactlyOne("RESULTS"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			t, objectives, _, err := f.load(args[0])
+			t, objectives, constraints, err := f.load(args[0])
 			if err != nil {
 				return err
 			}
 			for _, note := range t.Notes {
 				fmt.Fprintln(st.stderr, note)
 			}
-			return writeTable(st, t, objectives, format, output)
+			return writeTable(st, t, objectives, constraints, format, output)
 		},
 	}
 	f.add(cmd)
@@ -117,7 +117,7 @@ with one row a point. With --output, or a --format other than table, all rows ar
 	return cmd
 }
 
-func writeTable(st *state, t *results.Table, objectives []results.Objective, format, output string) error {
+func writeTable(st *state, t *results.Table, objectives []results.Objective, constraints []results.Constraint, format, output string) error {
 	if format == "" {
 		if format = strings.TrimPrefix(filepath.Ext(output), "."); format == "" {
 			format = "table"
@@ -127,7 +127,7 @@ func writeTable(st *state, t *results.Table, objectives []results.Objective, for
 		if output != "" {
 			return errors.New("--output needs a --format, or an extension such as .csv")
 		}
-		return printFrontier(st.stdout, t, objectives)
+		return printFrontier(st.stdout, t, objectives, constraints)
 	}
 	write, err := tableWriter(format)
 	if err != nil {
@@ -147,7 +147,7 @@ func newReport(st *state) *cobra.Command {
 		Short: "Make report.html from a results file",
 		Long: `report makes the one-file HTML report from a sweep's folder, or from any Parquet, CSV or JSON file with one row a
 point, such as one made in pandas.`,
-		Args: cobra.ExactArgs(1),
+		Args: exactlyOne("RESULTS"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			t, objectives, constraints, err := f.load(args[0])
 			if err != nil {

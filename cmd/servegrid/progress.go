@@ -22,8 +22,10 @@ const lineInterval = 5 * time.Second
 // progress shows how a sweep gets on: a live bar on a terminal, plain lines elsewhere, JSON events when asked.
 type progress struct {
 	sweep.NopObserver
-	tracker *sweep.Tracker
-	draw    drawer
+	newTracker func(total int) *sweep.Tracker
+	newDrawer  func(*sweep.Tracker, int) drawer
+	tracker    *sweep.Tracker
+	draw       drawer // nil until the sweep starts: a refused one shows no progress
 }
 
 // drawer is one way to show progress. update comes after every finished point.
@@ -33,25 +35,31 @@ type drawer interface {
 	close(p sweep.Progress)
 }
 
-func newProgress(st *state, f *sweepFlags, total int, objectives []results.Objective) *progress {
+func newProgress(st *state, f *sweepFlags, objectives []results.Objective) *progress {
 	objective := sweep.Objective{Metric: objectives[0].Name, Better: metrics.LowerIsBetter}
 	if objectives[0].Maximize {
 		objective.Better = metrics.HigherIsBetter
 	}
-	p := &progress{tracker: sweep.NewTracker(total, objective, st.now)}
-	switch {
-	case f.jsonl:
-		p.draw = &eventDrawer{out: json.NewEncoder(st.stdout)}
-	case f.quiet:
-		p.draw = noDrawer{}
-	default:
-		if width, ok := st.terminal(); ok {
-			p.draw = newBarDrawer(st.stderr, width, total, objective.Metric, p.tracker)
-		} else {
-			p.draw = &lineDrawer{out: st.stderr, metric: objective.Metric, now: st.now, last: st.now()}
-		}
+	return &progress{
+		newTracker: func(total int) *sweep.Tracker { return sweep.NewTracker(total, objective, st.now) },
+		newDrawer: func(tracker *sweep.Tracker, total int) drawer {
+			switch width, terminal := st.terminal(); {
+			case f.jsonl:
+				return &eventDrawer{out: json.NewEncoder(st.stdout)}
+			case f.quiet:
+				return noDrawer{}
+			case terminal:
+				return newBarDrawer(st.stderr, width, total, objective.Metric, tracker)
+			}
+			return &lineDrawer{out: st.stderr, metric: objective.Metric, now: st.now, last: st.now()}
+		},
 	}
-	return p
+}
+
+// SweepStarted begins to draw.
+func (p *progress) SweepStarted(total int) {
+	p.tracker = p.newTracker(total)
+	p.draw = p.newDrawer(p.tracker, total)
 }
 
 // WorkloadLoading shows which workload is read.
@@ -66,7 +74,11 @@ func (p *progress) PointFinished(f sweep.Finished) {
 	p.draw.update(f, p.tracker.Progress())
 }
 
-func (p *progress) close() { p.draw.close(p.tracker.Progress()) }
+func (p *progress) close() {
+	if p.draw != nil {
+		p.draw.close(p.tracker.Progress())
+	}
+}
 
 // noDrawer shows nothing.
 type noDrawer struct{}
@@ -156,7 +168,11 @@ func (d *lineDrawer) update(_ sweep.Finished, p sweep.Progress) {
 	}
 }
 
-func (d *lineDrawer) close(p sweep.Progress) { d.line(p) }
+func (d *lineDrawer) close(p sweep.Progress) {
+	if p.Done > 0 {
+		d.line(p)
+	}
+}
 
 func (d *lineDrawer) line(p sweep.Progress) {
 	fmt.Fprintf(d.out, "%d of %d points, %s\n", p.Done, p.Total, summaryLine(p, d.metric))
@@ -165,36 +181,55 @@ func (d *lineDrawer) line(p sweep.Progress) {
 // eventDrawer prints one JSON object an event.
 type eventDrawer struct{ out *json.Encoder }
 
-// event is one line of --json.
-type event struct {
-	Event  string         `json:"event"`
-	Label  string         `json:"label,omitempty"`
-	ID     string         `json:"id,omitempty"`
-	Index  *int           `json:"index,omitempty"`
-	Axes   map[string]any `json:"axes,omitempty"`
-	Status results.Status `json:"status,omitempty"`
-	Reason string         `json:"reason,omitempty"`
-	Error  string         `json:"error,omitempty"`
-	Reused bool           `json:"reused,omitempty"`
-	Done   int            `json:"done,omitempty"`
-	Failed int            `json:"failed,omitempty"`
-	Left   int            `json:"left"`
-}
+// The lines of --json. Every one has an event: loading, point or end.
+type (
+	loadingEvent struct {
+		Event string `json:"event"`
+		Label string `json:"label"`
+	}
+	pointEvent struct {
+		Event     string         `json:"event"`
+		ID        string         `json:"id"`
+		Index     int            `json:"index"`
+		Axes      map[string]any `json:"axes"`
+		Status    results.Status `json:"status"`
+		Reason    string         `json:"reason,omitempty"`
+		Error     string         `json:"error,omitempty"`
+		Simulated bool           `json:"simulated"`
+		eventCounts
+	}
+	endEvent struct {
+		Event string `json:"event"`
+		eventCounts
+	}
+	eventCounts struct {
+		Done   int `json:"done"`
+		Failed int `json:"failed"`
+		Left   int `json:"left"`
+	}
+)
 
-func (d *eventDrawer) loading(label string) { _ = d.out.Encode(event{Event: "loading", Label: label}) }
+func newEventCounts(p sweep.Progress) eventCounts { return eventCounts{p.Done, p.Failed, p.Left} }
+
+func (d *eventDrawer) loading(label string) { _ = d.out.Encode(loadingEvent{"loading", label}) }
 
 func (d *eventDrawer) update(f sweep.Finished, p sweep.Progress) {
-	axes := map[string]any{}
-	for _, a := range f.Row.Point.Axes {
-		axes[a.Column] = a.Value.Any()
-	}
-	_ = d.out.Encode(event{
-		Event: "point", ID: f.Row.ID, Index: &f.Row.Point.Index, Axes: axes,
-		Status: f.Row.Status, Reason: f.Row.Reason, Error: f.Row.Error, Reused: !f.Simulated,
-		Done: p.Done, Failed: p.Failed, Left: p.Left,
+	_ = d.out.Encode(pointEvent{
+		Event: "point", ID: f.Row.ID, Index: f.Row.Point.Index, Axes: axesByColumn(f.Row.Point),
+		Status: f.Row.Status, Reason: f.Row.Reason, Error: f.Row.Error, Simulated: f.Simulated,
+		eventCounts: newEventCounts(p),
 	})
 }
 
 func (d *eventDrawer) close(p sweep.Progress) {
-	_ = d.out.Encode(event{Event: "end", Done: p.Done, Failed: p.Failed, Left: p.Left})
+	_ = d.out.Encode(endEvent{"end", newEventCounts(p)})
+}
+
+// axesByColumn returns the axis values of a point as JSON encodes them.
+func axesByColumn(p gridspec.Point) map[string]any {
+	axes := make(map[string]any, len(p.Axes))
+	for _, a := range p.Axes {
+		axes[a.Column] = a.Value.Any()
+	}
+	return axes
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -115,6 +117,9 @@ func (f *replayFlags) point(cmd *cobra.Command, traces []string) (*gridspec.Poin
 	if f.mode != "offline" {
 		return nil, fmt.Errorf("--replay-mode: %q is not allowed; use offline", f.mode)
 	}
+	if err := checkFinite(cmd.Flags()); err != nil {
+		return nil, err
+	}
 	spec := map[string]any{
 		"deployment": map[string]any{"workers": f.workers},
 		"router":     map[string]any{"policy": f.router},
@@ -139,13 +144,13 @@ func (f *replayFlags) point(cmd *cobra.Command, traces []string) (*gridspec.Poin
 	if err != nil {
 		return nil, err
 	}
-	loaded, err := gridspec.Load(gridspec.Source{Path: "(flags)", Data: data, Format: gridspec.JSON, Set: f.set, Dir: "."})
+	loaded, err := gridspec.Load(gridspec.Source{Path: flagsSource, Data: data, Format: gridspec.JSON, Set: f.set, Dir: "."})
 	if err != nil {
-		return nil, err
+		return nil, blameFlags(err)
 	}
 	points, err := loaded.Expand(gridspec.ExpandOptions{MaxPoints: 1})
 	if err != nil {
-		return nil, err
+		return nil, blameFlags(err)
 	}
 	return &points[0], nil
 }
@@ -220,9 +225,19 @@ func (f *replayFlags) sections(spec map[string]any) error {
 }
 
 func jsonSection(flag, text string) (map[string]any, error) {
-	var section map[string]any
-	if err := json.Unmarshal([]byte(text), &section); err != nil {
-		return nil, fmt.Errorf("%s is not a JSON object: %w", flag, err)
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber() // seeds have 64 bits
+	var value any
+	err := decoder.Decode(&value)
+	if err == nil && decoder.More() {
+		err = errors.New("there is more text after it")
+	}
+	section, isObject := value.(map[string]any)
+	if err == nil && !isObject {
+		err = errors.New("write it in braces")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s is not a JSON object: %w", flag, text, err)
 	}
 	return section, nil
 }

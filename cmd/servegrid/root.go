@@ -63,7 +63,7 @@ A grid spec names a workload, a base configuration and axes; sweep simulates eve
 leaves results.parquet and report.html. replay runs one configuration.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          onlySubcommands,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(st.stdin)
@@ -72,6 +72,7 @@ leaves results.parquet and report.html. replay runs one configuration.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w\nRun '%s --help' for the flags", err, cmd.CommandPath())
 	})
+	root.SetHelpCommand(newHelp(root))
 	root.AddCommand(
 		newSweep(st),
 		newReplay(st),

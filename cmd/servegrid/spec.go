@@ -25,7 +25,7 @@ func newSpec(st *state) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "spec",
 		Short: "Start, check and expand grid specs",
-		Args:  cobra.NoArgs,
+		Args:  onlySubcommands,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newSpecInit(st), newSpecValidate(st), newSpecExpand(st), newSpecSchema(st))
@@ -64,7 +64,7 @@ func newSpecValidate(st *state) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate SPEC",
 		Short: "Check a spec and list everything that is wrong with it",
-		Args:  cobra.ExactArgs(1),
+		Args:  exactlyOne("SPEC"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			_, points, err := f.load(st, args[0])
 			if err != nil {
@@ -97,7 +97,7 @@ func newSpecExpand(st *state) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "expand SPEC",
 		Short: "List the points of a spec without running them",
-		Args:  cobra.ExactArgs(1),
+		Args:  exactlyOne("SPEC"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			spec, points, err := f.load(st, args[0])
 			if err != nil {
@@ -126,8 +126,7 @@ func newSpecExpand(st *state) *cobra.Command {
 }
 
 func renderPoints(points []gridspec.Point) string {
-	out := table.NewWriter()
-	out.SetStyle(table.StyleRounded)
+	out := newTableWriter()
 	header := table.Row{"#"}
 	if len(points) > 0 {
 		for _, a := range points[0].Axes {
@@ -161,11 +160,7 @@ type expandedPoint struct {
 func printPoints(st *state, points []gridspec.Point) error {
 	out := make([]expandedPoint, len(points))
 	for i, p := range points {
-		axes := map[string]any{}
-		for _, a := range p.Axes {
-			axes[a.Column] = a.Value.Any()
-		}
-		out[i] = expandedPoint{p.Index, axes, p.Config, p.Workload, p.SkipMessage}
+		out[i] = expandedPoint{p.Index, axesByColumn(p), p.Config, p.Workload, p.SkipMessage}
 	}
 	encoder := json.NewEncoder(st.stdout)
 	encoder.SetIndent("", "  ")

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -30,6 +32,9 @@ func (f *specFlags) load(st *state, path string) (*gridspec.Spec, []gridspec.Poi
 		}
 		src = gridspec.Source{Path: "(standard input)", Data: data, Format: gridspec.YAML, Dir: ".", Env: st.env, Set: f.set}
 	}
+	if f.maxPoints < 0 {
+		return nil, nil, fmt.Errorf("--max-points: %d is not allowed; give 1 or more, or 0 for 1,000,000", f.maxPoints)
+	}
 	spec, err := gridspec.Load(src)
 	if err != nil {
 		return nil, nil, err
@@ -38,5 +43,14 @@ func (f *specFlags) load(st *state, path string) (*gridspec.Spec, []gridspec.Poi
 	if err != nil {
 		return nil, nil, err
 	}
+	if path == "-" && slices.ContainsFunc(points, readsStdin) {
+		return nil, nil, errors.New("the standard input is the spec, so the trace cannot be read from it too; put one of them into a file")
+	}
 	return spec, points, nil
+}
+
+// readsStdin reports whether a point replays a trace from the standard input.
+func readsStdin(p gridspec.Point) bool {
+	t := p.Workload.Trace
+	return t != nil && (t.Path == "-" || slices.Contains(t.Paths, "-"))
 }

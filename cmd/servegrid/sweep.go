@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
@@ -42,7 +41,7 @@ same command runs what is missing, also when the spec was extended or edited.
 
 Exit codes: 0 all points succeeded, 1 some failed (their rows say why), 2 the input was refused, 3 --fail-on was not
 met, 130 interrupted.`,
-		Args: cobra.ExactArgs(1),
+		Args: exactlyOne("SPEC"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runSweep(cmd.Context(), st, &f, args[0]) },
 	}
 	f.specFlags.add(cmd)
@@ -65,12 +64,15 @@ func runSweep(ctx context.Context, st *state, f *sweepFlags, path string) error 
 	if err != nil {
 		return err
 	}
-	constraints, err := f.check()
-	if err != nil {
+	if err := f.check(); err != nil {
 		return err
 	}
 	job := &sweepJob{state: st, flags: f, spec: spec, specPath: path, dir: f.folder(spec, path)}
 	if job.resolved, err = spec.Resolved(); err != nil {
+		return err
+	}
+	constraints, err := job.constraints(points)
+	if err != nil {
 		return err
 	}
 	opt := job.options()
@@ -81,7 +83,7 @@ func runSweep(ctx context.Context, st *state, f *sweepFlags, path string) error 
 		}
 		return printPlan(st, f, plan)
 	}
-	progress := newProgress(st, f, len(points), job.objectives())
+	progress := newProgress(st, f, job.objectives())
 	opt.Observer = progress
 	out, err := sweep.Run(ctx, points, opt)
 	progress.close()
@@ -89,23 +91,6 @@ func runSweep(ctx context.Context, st *state, f *sweepFlags, path string) error 
 		return err
 	}
 	return job.conclude(out, constraints)
-}
-
-// check refuses flags whose values make no sense before anything runs, and returns the --fail-on constraints.
-func (f *sweepFlags) check() ([]results.Constraint, error) {
-	for _, format := range f.formats {
-		if _, err := tableWriter(format); err != nil {
-			return nil, fmt.Errorf("--format: %w", err)
-		}
-	}
-	if f.failOn == "" {
-		return nil, nil
-	}
-	constraints, err := results.ParseConstraints(f.failOn)
-	if err != nil {
-		return nil, fmt.Errorf("--fail-on: %w", err)
-	}
-	return constraints, nil
 }
 
 // folder is where the results go.
@@ -120,7 +105,7 @@ func (f *sweepFlags) folder(spec *gridspec.Spec, path string) string {
 		return filepath.Join(spec.Dir, dir)
 	}
 	name := spec.Name
-	if name == "" {
+	if name == "" && path != "-" {
 		name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	}
 	return filepath.Join("runs", fileName(name))
@@ -193,14 +178,14 @@ func specObjectives(spec *gridspec.Spec) []results.Objective {
 	return out
 }
 
-// table lays out the rows with the frontier marked.
+// table lays out the rows, with the frontier of those that keep the SLA marked.
 func (j *sweepJob) table(rows []results.Row) (*results.Table, error) {
 	t := results.NewTable(rows, results.Metadata{
 		Spec:       string(j.resolved),
 		Versions:   versions(),
 		Objectives: j.objectives(),
 	})
-	if err := results.MarkFrontier(t, j.objectives(), nil, results.FrontierOptions{}); err != nil {
+	if err := results.MarkFrontier(t, j.objectives(), slaConstraints(rows), results.FrontierOptions{}); err != nil {
 		return nil, err
 	}
 	return t, nil

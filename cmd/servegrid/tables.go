@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -39,7 +40,7 @@ func versions() map[string]string {
 }
 
 // printFrontier prints the rows on the frontier, best first in the first objective.
-func printFrontier(w io.Writer, t *results.Table, objectives []results.Objective) error {
+func printFrontier(w io.Writer, t *results.Table, objectives []results.Objective, constraints []results.Constraint) error {
 	on := t.Column(results.FrontierColumn)
 	var rows []int
 	for i, is := range on.Bools {
@@ -48,7 +49,11 @@ func printFrontier(w io.Writer, t *results.Table, objectives []results.Objective
 		}
 	}
 	if len(rows) == 0 {
-		_, err := fmt.Fprintln(w, "The frontier is empty: no point has a value in every objective.")
+		why := "no point has a value in every objective"
+		if feasible := t.Column(results.FeasibleColumn); feasible != nil && !slices.Contains(feasible.Bools, true) {
+			why = "no point is" + constraintsText(constraints)
+		}
+		_, err := fmt.Fprintf(w, "The frontier is empty: %s.\n", why)
 		return err
 	}
 	first := t.Column(objectives[0].Name)
@@ -65,8 +70,19 @@ func printFrontier(w io.Writer, t *results.Table, objectives []results.Objective
 		}
 		return 1
 	})
-	_, err = fmt.Fprintln(w, renderRows(t, frontierColumns(t, objectives), rows, "Pareto frontier: "+objectivesText(objectives)))
+	_, err = fmt.Fprintf(w, "Pareto frontier: %s%s\n%s\n", objectivesText(objectives), constraintsText(constraints), renderRows(t, frontierColumns(t, objectives), rows))
 	return err
+}
+
+func constraintsText(constraints []results.Constraint) string {
+	if len(constraints) == 0 {
+		return ""
+	}
+	parts := make([]string, len(constraints))
+	for i, c := range constraints {
+		parts[i] = c.String()
+	}
+	return " under " + strings.Join(parts, " && ")
 }
 
 func objectivesText(objectives []results.Objective) string {
@@ -99,12 +115,17 @@ func frontierColumns(t *results.Table, objectives []results.Objective) []*result
 	return out
 }
 
-// renderRows lays out some rows of a table for a terminal.
-func renderRows(t *results.Table, columns []*results.Column, rows []int, title string) string {
+// newTableWriter returns the style of all tables on the terminal.
+func newTableWriter() table.Writer {
 	out := table.NewWriter()
 	out.SetStyle(table.StyleRounded)
 	out.Style().Format.Header, out.Style().Format.Footer = text.FormatDefault, text.FormatDefault
-	out.SetTitle(title)
+	return out
+}
+
+// renderRows lays out some rows of a table for a terminal.
+func renderRows(t *results.Table, columns []*results.Column, rows []int) string {
+	out := newTableWriter()
 	header := table.Row{}
 	var configs []table.ColumnConfig
 	for i, c := range columns {
@@ -143,10 +164,27 @@ func cell(c *results.Column, row int) string {
 	return c.Text(row)
 }
 
+// plannedPoint is one line of --dry-run --json.
+type plannedPoint struct {
+	ID     string         `json:"id"`
+	Index  int            `json:"index"`
+	Axes   map[string]any `json:"axes"`
+	Action sweep.Action   `json:"action"`
+	Why    string         `json:"why"`
+}
+
 // printPlan prints what a sweep would do.
 func printPlan(st *state, f *sweepFlags, plan sweep.Preview) error {
-	out := table.NewWriter()
-	out.SetStyle(table.StyleRounded)
+	if f.jsonl {
+		encoder := json.NewEncoder(st.stdout)
+		for _, p := range plan.Points {
+			if err := encoder.Encode(plannedPoint{p.ID, p.Point.Index, axesByColumn(p.Point), p.Action, p.Why}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	out := newTableWriter()
 	out.AppendHeader(table.Row{"#", "id", "action", "why", "point"})
 	for n, p := range plan.Points {
 		if n == maxShownRows {

@@ -188,7 +188,7 @@ func (c *Cache) Release(s Sequence, n int) {
 		c.releaseRun(s.Segments[i].Start, length)
 		end -= length
 	}
-	if len(c.queue)-c.head >= c.compactAt {
+	if len(c.queue) >= c.compactAt {
 		c.compact()
 	}
 }
@@ -338,8 +338,8 @@ func (c *Cache) evictFrom(entry *released, n int) int {
 	return dropped
 }
 
-// compact drops queue entries without a block that still waits in them, so that the queue stays proportional to
-// what is cached even when nothing is ever evicted.
+// compact drops queue entries without a block that still waits in them, evicted ones included, so that the queue
+// stays proportional to what is cached.
 func (c *Cache) compact() {
 	kept := c.queue[:0]
 	for _, entry := range c.queue[c.head:] {

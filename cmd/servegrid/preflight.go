@@ -1,0 +1,60 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/results"
+	"github.com/servegrid/servegrid/sweep"
+)
+
+// check refuses flags whose values make no sense, all at once and before anything runs.
+func (f *sweepFlags) check() error {
+	var problems []error
+	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	for _, format := range f.formats {
+		if _, err := tableWriter(format); err != nil {
+			bad("--format: %w", err)
+		}
+	}
+	switch sweep.Retry(f.retry) {
+	case sweep.RetryNone, sweep.RetryFailed, sweep.RetryAll:
+	default:
+		bad("--retry: %q is not allowed; use one of: none, failed, all", f.retry)
+	}
+	if f.jobs < 0 {
+		bad("--jobs: %d is not allowed; give 1 or more, or 0 for the spec's number", f.jobs)
+	}
+	if f.timeout < 0 {
+		bad("--timeout: %s is not allowed; give a duration above 0, or 0 for the spec's", f.timeout)
+	}
+	return errors.Join(problems...)
+}
+
+// constraints parses --fail-on and looks for its columns, and for those of the objectives, in the table that the
+// points will fill, so that a typo does not cost a whole sweep.
+func (j *sweepJob) constraints(points []gridspec.Point) ([]results.Constraint, error) {
+	var constraints []results.Constraint
+	if j.flags.failOn != "" {
+		var err error
+		if constraints, err = results.ParseConstraints(j.flags.failOn); err != nil {
+			return nil, fmt.Errorf("--fail-on: %w", err)
+		}
+	}
+	rows := make([]results.Row, len(points))
+	for i, p := range points {
+		rows[i] = results.Row{Point: p}
+	}
+	t := results.NewTable(rows, results.Metadata{})
+	var problems []error
+	if _, err := results.Feasible(t, constraints); err != nil {
+		problems = append(problems, fmt.Errorf("--fail-on: %w", err))
+	}
+	for _, o := range j.objectives() {
+		if _, err := t.Lookup(o.Name); err != nil {
+			problems = append(problems, fmt.Errorf("objectives: %w", err))
+		}
+	}
+	return constraints, errors.Join(problems...)
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/servegrid/servegrid/gridspec"
+)
+
+// flagsSource is what gridspec calls the spec that replay's flags make up.
+const flagsSource = "(flags)"
+
+// flagOfKey names the flag that sets a key of the spec, or a section of it.
+var flagOfKey = map[string]string{
+	"compat":                                 "--compat",
+	"deployment.workers":                     "--num-workers",
+	"router.policy":                          "--router-mode",
+	"load.speedup":                           "--arrival-speedup-ratio",
+	"load.concurrency":                       "--replay-concurrency",
+	"load.mode":                              "--replay-concurrency",
+	"load.max_sim_time_seconds":              "--max-sim-time-seconds",
+	"engine":                                 "--extra-engine-args",
+	"timing":                                 "--timing",
+	"sla":                                    "the SLA",
+	"workload.preset":                        "--preset",
+	"workload.trace":                         "the trace",
+	"workload.trace.format":                  "--trace-format",
+	"workload.trace.block_size":              "--trace-block-size",
+	"workload.synthetic.input_tokens":        "--input-tokens",
+	"workload.synthetic.output_tokens":       "--output-tokens",
+	"workload.synthetic.requests":            "--request-count",
+	"workload.synthetic.arrival_interval_ms": "--arrival-interval-ms",
+	"workload.synthetic.turns_per_session":   "--turns-per-session",
+	"workload.synthetic.shared_prefix_ratio": "--shared-prefix-ratio",
+	"workload.synthetic.prefix_groups":       "--num-prefix-groups",
+	"workload.synthetic.inter_turn_delay_ms": "--inter-turn-delay-ms",
+}
+
+// blameFlags says of the problems in the spec that the flags make up which flag caused each.
+func blameFlags(err error) error {
+	var problems gridspec.Problems
+	if !errors.As(err, &problems) {
+		return err
+	}
+	blamed := make(gridspec.Problems, len(problems))
+	for i, p := range problems {
+		if strings.HasPrefix(p.Where, flagsSource) {
+			p.Where = flagOf(p.Path)
+		}
+		blamed[i] = p
+	}
+	return blamed
+}
+
+// flagOf finds the flag of a key path, or of the nearest section around it.
+func flagOf(path string) string {
+	for path != "" {
+		if flag, ok := flagOfKey[path]; ok {
+			return flag
+		}
+		path = path[:max(0, strings.LastIndexAny(path, ".["))]
+	}
+	return ""
+}
+
+// checkFinite refuses NaN and infinity, which JSON and thus a spec cannot hold.
+func checkFinite(flags *pflag.FlagSet) error {
+	var problems []error
+	flags.Visit(func(f *pflag.Flag) {
+		if f.Value.Type() != "float64" {
+			return
+		}
+		if v, err := strconv.ParseFloat(f.Value.String(), 64); err == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
+			problems = append(problems, fmt.Errorf("--%s: %v is not allowed; give a finite number", f.Name, v))
+		}
+	})
+	return errors.Join(problems...)
+}

@@ -1,0 +1,67 @@
+package simcore
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/servegrid/servegrid/simcore/workload"
+)
+
+// BenchmarkRun simulates an hour of chat, about 12,000 requests. The name says workers x tokens per KV block.
+func BenchmarkRun(b *testing.B) {
+	w, err := workload.PresetSpec{Name: workload.PresetChat, Seed: 1}.Generate()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, size := range []struct{ workers, block int }{{4, 512}, {8, 64}, {64, 64}} {
+		b.Run(fmt.Sprintf("%dx%d", size.workers, size.block), func(b *testing.B) {
+			cfg := dynamoConfig()
+			cfg.Deployment.Workers, cfg.Engine.BlockSize = size.workers, size.block
+			benchmarkRun(b, cfg, w)
+		})
+	}
+}
+
+// BenchmarkRunSessions simulates coding agents, whose turns couple the workers.
+func BenchmarkRunSessions(b *testing.B) {
+	w, err := workload.PresetSpec{Name: workload.PresetAgentic, Requests: 12_000, Rate: 2, Seed: 1}.Generate()
+	if err != nil {
+		b.Fatal(err)
+	}
+	cfg := DefaultConfig()
+	cfg.Deployment.Workers = 8
+	benchmarkRun(b, cfg, w)
+}
+
+func benchmarkRun(b *testing.B, cfg Config, w *workload.Workload) {
+	b.ReportAllocs()
+	var requests int64
+	for b.Loop() {
+		r, err := Run(context.Background(), cfg, w, Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		requests += r.CompletedRequests
+	}
+	b.ReportMetric(float64(requests)/b.Elapsed().Seconds(), "requests/s")
+}
+
+// TestPassesAllocateNothing checks that a simulation with four times the passes allocates no more often.
+func TestPassesAllocateNothing(t *testing.T) {
+	for _, opt := range []Options{{}, {oneClock: true}, {everyPass: true}, {model: growing{}}} {
+		allocs := func(output int) float64 {
+			w := requestsOf(t, 200, output, 40)
+			cfg := DefaultConfig()
+			return testing.AllocsPerRun(3, func() {
+				if _, err := Run(context.Background(), cfg, w, opt); err != nil {
+					t.Fatal(err)
+				}
+			})
+		}
+		// Lists grow by doubling, so a few more allocations are no sign of one a pass.
+		if few, many := allocs(200), allocs(800); many > few+10 {
+			t.Errorf("%+v: %v allocations for 200 output tokens a request, %v for 800", opt, few, many)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Speed and memory of servegrid beside the reference, on the same machine in the same minutes.
+
+  python3 tools/speed.py --servegrid ./servegrid --reference DIR/bin/python --trace conversation_trace.jsonl
+
+For each job it runs the two in turn and prints medians: "inside" is simulation and report after parsing, as each
+program measures it itself; "process" is from start to exit; memory is the peak of the process. The last lines show
+how servegrid's cost grows when the trace is repeated ten times. Exit status 1 when a target is missed.
+"""
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+
+JOBS = [  # name, workers, block size, targets: inside and process ratio
+    ("4 workers, 512-token blocks", 4, 512, 100, 80),
+    ("8 workers, 64-token blocks", 8, 64, 200, 150),
+    ("64 workers, 64-token blocks", 64, 64, 300, None),
+]
+MAX_MB = 50
+MAX_GROWTH = 11
+
+
+def run(argv, report):
+    """Runs a command to its end; returns inside ms, process ms and peak MB."""
+    start = time.perf_counter()
+    pid = os.fork()
+    if pid == 0:
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(null, fd)
+        os.environ["DYN_LOG"] = "error"
+        os.execvp(argv[0], argv)
+    _, status, usage = os.wait4(pid, 0)
+    wall = (time.perf_counter() - start) * 1000
+    if status:
+        sys.exit(f"failed: {' '.join(argv)}")
+    with open(report) as f:
+        return json.load(f)["wall_time_ms"], wall, usage.ru_maxrss / 1024
+
+
+def medians(rows):
+    return [statistics.median(column) for column in zip(*rows)]
+
+
+def ten_times(trace, path):
+    """Writes the trace ten times in a row: later copies arrive later and share nothing with earlier ones."""
+    with open(trace) as f:
+        rows = [json.loads(line) for line in f if line.strip()]
+    span = max(r["timestamp"] for r in rows) + 1000
+    ids = max(max(r["hash_ids"]) for r in rows) + 1
+    with open(path, "w") as f:
+        for copy in range(10):
+            for r in rows:
+                f.write(json.dumps({**r, "timestamp": r["timestamp"] + copy * span, "hash_ids": [h + copy * ids for h in r["hash_ids"]]}) + "\n")
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("--servegrid", required=True)
+    ap.add_argument("--reference", help="Python of the reference's virtual environment; left out, only growth is measured")
+    ap.add_argument("--trace", required=True)
+    ap.add_argument("--runs", type=int, default=3)
+    o = ap.parse_args()
+    missed = []
+    with tempfile.TemporaryDirectory() as folder:
+        report = os.path.join(folder, "report.json")
+
+        def ours(trace, workers, block):
+            return run([o.servegrid, "replay", trace, "--compat", "dynamo-1.3", "--num-workers", str(workers),
+                        "--extra-engine-args", json.dumps({"block_size": block}), "--report-json", report], report)
+
+        for name, workers, block, inside, process in JOBS if o.reference else []:
+            mine, theirs = [], []
+            for _ in range(o.runs):
+                theirs.append(run([o.reference, "-m", "dynamo.replay", o.trace, "--num-workers", str(workers),
+                                   "--extra-engine-args", json.dumps({"block_size": block}), "--report-json", report], report))
+                mine.append(medians([ours(o.trace, workers, block) for _ in range(5)]))
+            t, m = medians(theirs), medians(mine)
+            print(f"{name}: inside {t[0]:.0f} / {m[0]:.1f} ms = {t[0] / m[0]:.0f}x, process {t[1]:.0f} / {m[1]:.1f} ms = {t[1] / m[1]:.0f}x, "
+                  f"peak {t[2]:.0f} / {m[2]:.0f} MB", flush=True)
+            if t[0] / m[0] < inside:
+                missed.append(f"{name}: inside below {inside}x")
+            if process and t[1] / m[1] < process:
+                missed.append(f"{name}: process below {process}x")
+            if m[2] > MAX_MB:
+                missed.append(f"{name}: above {MAX_MB} MB")
+        long = os.path.join(folder, "ten.jsonl")
+        ten_times(o.trace, long)
+        for name, workers, block, *_ in JOBS:
+            pairs = [(ours(o.trace, workers, block), ours(long, workers, block)) for _ in range(o.runs)]
+            growth = statistics.median(b[0] / a[0] for a, b in pairs)
+            print(f"{name}: 10x the trace costs {growth:.1f}x inside, peak {medians([b for _, b in pairs])[2]:.0f} MB", flush=True)
+            if growth > MAX_GROWTH:
+                missed.append(f"{name}: 10x the trace costs more than {MAX_GROWTH}x")
+    for m in missed:
+        print("MISSED", m)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
