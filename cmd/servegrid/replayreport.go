@@ -163,6 +163,9 @@ func openRecords(path string, w *workload.Workload, opt *simcore.Options) (*reco
 	if path == "" {
 		return r, nil
 	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return nil, fmt.Errorf("--report-jsonl: %w", err)
+	}
 	file, err := os.Create(path)
 	if err != nil {
 		return nil, fmt.Errorf("--report-jsonl: %w", err)

@@ -61,12 +61,14 @@ type scriptCommand = func(ts *testscript.TestScript, neg bool, args []string)
 // scriptCommands are the commands that scripts have besides those of testscript.
 func scriptCommands() map[string]scriptCommand {
 	return map[string]scriptCommand{
-		"exits":     scriptExits,
-		"compress":  scriptCompress,
-		"cut":       scriptCut,
-		"head":      scriptHead,
-		"jsonlines": scriptJSONLines,
-		"columns":   scriptColumns,
+		"exits":      scriptExits,
+		"compress":   scriptCompress,
+		"cut":        scriptCut,
+		"samereport": scriptSameReport,
+		"head":       scriptHead,
+		"tail":       scriptTail,
+		"jsonlines":  scriptJSONLines,
+		"columns":    scriptColumns,
 	}
 }
 
@@ -131,6 +133,33 @@ func scriptHead(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	lines := strings.SplitAfter(ts.ReadFile(args[1]), "\n")
 	ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(strings.Join(lines[:min(n, len(lines))], "")), 0o666))
+}
+
+// scriptTail writes the last lines of a file into another: `tail LINES SOURCE TARGET`.
+func scriptTail(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: tail lines source target")
+	}
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	lines := strings.SplitAfter(strings.TrimSuffix(ts.ReadFile(args[1]), "\n"), "\n")
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(strings.Join(lines[max(0, len(lines)-n):], "")), 0o666))
+}
+
+// scriptSameReport requires that two reports are of the same requests and say the same: `samereport REPORT REPORT`.
+func scriptSameReport(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: samereport report report")
+	}
+	var reports [2]map[string]any
+	for i, name := range args {
+		ts.Check(json.Unmarshal([]byte(ts.ReadFile(name)), &reports[i]))
+	}
+	for _, key := range []string{"workload_digest", "mean_ttft_ms", "duration_ms"} {
+		if a, b := reports[0][key], reports[1][key]; a == nil || a != b {
+			ts.Fatalf("%s differs: %v and %v", key, a, b)
+		}
+	}
 }
 
 // scriptJSONLines requires that every line of a file (or of stdout) is one JSON object.

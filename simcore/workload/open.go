@@ -13,7 +13,10 @@ import (
 )
 
 // maxLine bounds one line of a trace, so that a file without line breaks can't take all memory.
-const maxLine = 256 << 20
+const maxLine = 64 << 20
+
+// maxWindow bounds the memory that a zstd stream may ask for; it is the limit of the zstd program too.
+const maxWindow = 128 << 20
 
 // foreign lists compressed formats that users may hand in by mistake, by their first bytes.
 var foreign = []struct {
@@ -81,7 +84,7 @@ func decompress(file io.ReadCloser) (io.ReadCloser, error) {
 		}
 		return decompressed{z, func() { z.Close() }, file}, nil
 	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1))
+		z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
 			return nil, fmt.Errorf("starts like zstd but is damaged: %w", err)
 		}
@@ -137,6 +140,8 @@ func describeRead(err error) error {
 		return errors.New("the compressed stream is cut off; get the whole file")
 	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, zstd.ErrCRCMismatch):
 		return errors.New("the compressed stream is damaged: its checksum does not match")
+	case errors.Is(err, zstd.ErrWindowSizeExceeded):
+		return fmt.Errorf("the zstd stream needs a window above %d MiB; compress it again without --long", maxWindow>>20)
 	}
 	return err
 }

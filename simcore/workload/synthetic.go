@@ -28,7 +28,7 @@ func (s SyntheticSpec) validate() problem.List {
 	if s.Requests < 1 || s.Requests > maxRequests {
 		l.Add("requests", s.Requests, "give 1 to %d requests", maxRequests)
 	}
-	if s.TurnsPerSession < 1 || s.TurnsPerSession > maxRequests || s.Requests > 0 && s.TurnsPerSession > maxRequests/s.Requests {
+	if s.TurnsPerSession < 1 || s.TurnsPerSession > maxRequests || s.Requests > 0 && s.Requests <= maxRequests && s.TurnsPerSession > maxRequests/s.Requests {
 		l.Add("turns_per_session", s.TurnsPerSession, "give 1 or more, so that there are at most %d requests", maxRequests)
 	}
 	if !(s.ArrivalIntervalMs >= 0) || s.ArrivalIntervalMs > maxTimeMs {

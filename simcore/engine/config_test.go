@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/servegrid/servegrid/simcore/rules"
+)
+
+func TestValidate(t *testing.T) {
+	reference, err := rules.For(rules.Dynamo13)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name   string
+		change func(*Config)
+		rules  rules.Set
+		want   string // paths of the problems
+	}{
+		{name: "default", change: func(*Config) {}},
+		{name: "no limits", change: func(c *Config) { c.MaxNumSeqs, c.MaxNumBatchedTokens, c.ContextLength = 0, 0, 0 }},
+		{name: "unscaled", change: func(c *Config) { c.SpeedupRatio, c.DecodeSpeedupRatio = 0, 0 }},
+		{name: "unknown words", change: func(c *Config) { c.Type, c.PreemptionMode = "tgi", "random" }, want: "type preemption_mode"},
+		{name: "no pool", change: func(c *Config) { c.NumGPUBlocks = 0 }, want: "num_gpu_blocks"},
+		{name: "huge pool", change: func(c *Config) { c.NumGPUBlocks = maxBlocks + 1 }, want: "num_gpu_blocks"},
+		{name: "any block size", change: func(c *Config) { c.BlockSize = 48 }},
+		{name: "no block", change: func(c *Config) { c.BlockSize = 0 }, want: "block_size"},
+		{name: "huge block", change: func(c *Config) { c.BlockSize = maxBlockSize + 1 }, want: "block_size"},
+		{name: "reference, no power of two", change: func(c *Config) { c.BlockSize = 48 }, rules: reference, want: "block_size"},
+		{name: "reference, one token", change: func(c *Config) { c.BlockSize = 1 }, rules: reference, want: "block_size"},
+		{name: "reference, two tokens", change: func(c *Config) { c.BlockSize = 2 }, rules: reference},
+		{name: "negative limits", change: func(c *Config) { c.MaxNumSeqs, c.MaxNumBatchedTokens, c.ContextLength = -1, -1, -1 },
+			want: "max_num_seqs max_num_batched_tokens context_length"},
+		{name: "no ratios", change: func(c *Config) { c.SpeedupRatio, c.DecodeSpeedupRatio = math.NaN(), math.Inf(1) },
+			want: "speedup_ratio decode_speedup_ratio"},
+		{name: "negative ratios", change: func(c *Config) { c.SpeedupRatio, c.DecodeSpeedupRatio = -1, -.5 },
+			want: "speedup_ratio decode_speedup_ratio"},
+		{name: "everything at once", change: func(c *Config) { *c = Config{} }, want: "type num_gpu_blocks block_size preemption_mode"},
+	} {
+		c := DefaultConfig()
+		test.change(&c)
+		var paths []string
+		for _, p := range c.Validate(test.rules) {
+			paths = append(paths, p.Path)
+			if p.Allowed == "" || p.Value == "" && p.Path != "type" && p.Path != "preemption_mode" {
+				t.Errorf("%s: %+v does not say the value and what is allowed", test.name, p)
+			}
+		}
+		if got := strings.Join(paths, " "); got != test.want {
+			t.Errorf("%s: problems with %q, want %q", test.name, got, test.want)
+		}
+	}
+}
