@@ -13,40 +13,46 @@ func (s *simulation) runAlone() error {
 	order := byStart(starts)
 	workers := s.cfg.Deployment.Workers
 	worker := engine.NewVLLM(&s.env, 0)
+	var own arrivals
 	for index := range min(workers, len(order)) {
 		if index > 0 {
 			worker.Reset(index)
 		}
-		own := arrivals{starts: starts, order: order, at: index, stride: workers}
+		own = arrivals{times: own.times[:0]}
+		s.env.Requests = s.env.Requests[:0]
+		for i := index; i < len(order); i += workers {
+			// With one turn a session, session and request numbers are the same.
+			own.times = append(own.times, starts[order[i]])
+			s.env.Requests = append(s.env.Requests, s.newRequest(order[i]))
+		}
 		if err := s.runOne(worker, &own); err != nil {
 			return err
 		}
 		worker.Sync()
+		s.collect(s.env.Requests)
 	}
 	s.preemptions = worker.Preemptions()
 	return nil
 }
 
-// arrivals walks the requests of one worker in order of arrival. With one turn a session, session and request
-// numbers are the same.
+// arrivals walks the requests of one worker in order of arrival.
 type arrivals struct {
-	starts     []float64
-	order      []int32
-	at, stride int
+	times []float64 // of each request in the environment
+	at    int
 }
 
 // peek returns when the next request arrives, or infinity.
 func (a *arrivals) peek() float64 {
-	if a.at >= len(a.order) {
+	if a.at >= len(a.times) {
 		return math.Inf(1)
 	}
-	return a.starts[a.order[a.at]]
+	return a.times[a.at]
 }
 
-func (a *arrivals) pop() (int32, float64) {
-	request := a.order[a.at]
-	a.at += a.stride
-	return request, a.starts[request]
+func (a *arrivals) pop() (request int32, at float64) {
+	request, at = int32(a.at), a.times[a.at]
+	a.at++
+	return request, at
 }
 
 // runOne simulates one worker to its end.

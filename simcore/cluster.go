@@ -25,6 +25,10 @@ type cluster struct {
 
 func (s *simulation) runCluster() error {
 	n := s.cfg.Deployment.Workers
+	s.env.Requests = make([]engine.Request, s.workload.Requests())
+	for i := range s.env.Requests {
+		s.env.Requests[i] = s.newRequest(int32(i))
+	}
 	c := &cluster{
 		simulation: s,
 		driver:     newDriver(s),
@@ -51,6 +55,7 @@ func (s *simulation) runCluster() error {
 		w.Sync()
 		s.preemptions += w.Preemptions()
 	}
+	s.collect(s.env.Requests)
 	return nil
 }
 

@@ -22,87 +22,111 @@ func (s *simulation) completed(r *engine.Request) bool {
 	return r.State == engine.Completed || s.rules.CompletedNeedsToken && r.AdmittedMs >= 0 && r.Tokens > 0
 }
 
+// totals adds up requests as they are over.
+type totals struct {
+	rejected, unfinished, truncated, completed, good int64
+	input, output, goodOutput, reused, reusedFirst   int64
+	durationMs                                       float64
+	ttft, ttst, tpot, e2e                            metrics.Values
+}
+
+func (t *totals) grow(n int) {
+	for _, v := range []*metrics.Values{&t.ttft, &t.ttst, &t.tpot, &t.e2e} {
+		v.Grow(n)
+	}
+}
+
+// collect adds the requests of workers that are done.
+func (s *simulation) collect(requests []engine.Request) {
+	t := &s.totals
+	for i := range requests {
+		q := &requests[i]
+		if q.State == engine.Pending {
+			continue
+		}
+		if s.emit != nil {
+			s.records = append(s.records, s.record(q))
+		}
+		switch {
+		case q.State == engine.Rejected:
+			t.rejected++
+		case q.State != engine.Completed:
+			t.unfinished++
+		}
+		if q.Truncated {
+			t.truncated++
+		}
+		if s.completed(q) {
+			s.collectCompleted(q)
+		}
+	}
+}
+
+func (s *simulation) collectCompleted(q *engine.Request) {
+	t := &s.totals
+	t.completed++
+	t.input += int64(q.Input)
+	t.output += int64(q.Output)
+	t.reused += int64(q.Reused)
+	t.reusedFirst += int64(q.ReusedFirst)
+	if q.Tokens == 0 {
+		return
+	}
+	t.durationMs = max(t.durationMs, q.LastTokenMs)
+	t.ttft.Add(q.FirstTokenMs - q.ArrivalMs)
+	t.e2e.Add(q.LastTokenMs - q.ArrivalMs)
+	if q.Tokens > 1 {
+		t.ttst.Add(q.SecondTokenMs - q.FirstTokenMs)
+		t.tpot.Add((q.LastTokenMs - q.FirstTokenMs) / float64(q.Tokens-1))
+	}
+	if s.cfg.SLA.Set() && s.good(q) {
+		t.good++
+		t.goodOutput += int64(q.Output)
+	}
+}
+
 // report sums the simulation up.
 func (s *simulation) report() *Report {
+	t := &s.totals
+	seconds := max(t.durationMs/1000, 1e-9)
 	r := &Report{
-		NumRequests:                  s.arrived,
-		Preemptions:                  s.preemptions,
-		DecodeGPUsPerWorker:          int64(s.cfg.GPUsPerWorker()),
-		SimulatorVersion:             SemanticVersion,
-		WorkloadDigest:               s.workload.Digest(),
+		NumRequests: s.arrived, CompletedRequests: t.completed, RejectedRequests: t.rejected,
+		TruncatedRequests: t.truncated, UnfinishedRequests: t.unfinished,
+		Preemptions:      s.preemptions,
+		TotalInputTokens: t.input, TotalOutputTokens: t.output,
+		DurationMs:           t.durationMs,
+		RequestThroughputRPS: float64(t.completed) / seconds,
+		InputThroughputTokS:  float64(t.input) / seconds,
+		OutputThroughputTokS: float64(t.output) / seconds,
+		TotalThroughputTokS:  float64(t.input+t.output) / seconds,
+		DecodeWorkerSeconds:  float64(s.cfg.Deployment.Workers) * s.endMs / 1000,
+		DecodeGPUsPerWorker:  int64(s.cfg.GPUsPerWorker()),
+		TTFT:                 t.ttft.Summary(), TTST: t.ttst.Summary(), TPOT: t.tpot.Summary(), E2ELatency: t.e2e.Summary(),
 		ITL:                          s.gaps.ITL(),
 		OutputTokenThroughputPerUser: s.gaps.ThroughputPerUser(),
+		SimulatorVersion:             SemanticVersion,
+		WorkloadDigest:               s.workload.Digest(),
 	}
-	s.sumRequests(r)
-	seconds := max(r.DurationMs/1000, 1e-9)
-	r.RequestThroughputRPS = float64(r.CompletedRequests) / seconds
-	r.InputThroughputTokS = float64(r.TotalInputTokens) / seconds
-	r.OutputThroughputTokS = float64(r.TotalOutputTokens) / seconds
-	r.TotalThroughputTokS = float64(r.TotalInputTokens+r.TotalOutputTokens) / seconds
+	if t.input > 0 {
+		r.PrefixCacheReusedRatio = float64(t.reused) / float64(t.input)
+		r.FirstAdmissionReusedRatio = float64(t.reusedFirst) / float64(t.input)
+	}
 	r.OutputThroughputTokSPerGPU = r.OutputThroughputTokS / float64(s.cfg.GPUs())
-	r.DecodeWorkerSeconds = float64(s.cfg.Deployment.Workers) * s.endMs / 1000
 	if s.rules.SingleWorkerLoop && s.cfg.Deployment.Workers == 1 {
 		r.DecodeWorkerSeconds = seconds
 	}
 	r.GPUHours = r.DecodeWorkerSeconds * float64(r.DecodeGPUsPerWorker) / 3600
-	if g := r.Goodput; g != nil {
-		g.RequestThroughputRPS = float64(g.CompletedRequests) / seconds
-		g.OutputThroughputTokS /= seconds
-		if r.NumRequests > 0 {
-			g.SLAAttainment = float64(g.CompletedRequests) / float64(r.NumRequests)
+	if s.cfg.SLA.Set() {
+		r.Goodput = &metrics.Goodput{
+			CompletedRequests:    t.good,
+			RequestThroughputRPS: float64(t.good) / seconds,
+			OutputThroughputTokS: float64(t.goodOutput) / seconds,
+		}
+		if s.arrived > 0 {
+			r.Goodput.SLAAttainment = float64(t.good) / float64(s.arrived)
 		}
 	}
 	return r
-}
-
-// sumRequests adds up counts, tokens and the latencies of each request.
-func (s *simulation) sumRequests(r *Report) {
-	var ttft, ttst, tpot, e2e metrics.Values
-	for _, v := range []*metrics.Values{&ttft, &ttst, &tpot, &e2e} {
-		v.Grow(len(s.env.Requests))
-	}
-	if s.cfg.SLA.Set() {
-		r.Goodput = &metrics.Goodput{}
-	}
-	var reused, reusedFirst int64
-	for i := range s.env.Requests {
-		q := &s.env.Requests[i]
-		if q.State == engine.Rejected {
-			r.RejectedRequests++
-		} else if q.State != engine.Pending && q.State != engine.Completed {
-			r.UnfinishedRequests++
-		}
-		if q.Truncated && q.State != engine.Pending {
-			r.TruncatedRequests++
-		}
-		if !s.completed(q) {
-			continue
-		}
-		r.CompletedRequests++
-		r.TotalInputTokens += int64(q.Input)
-		r.TotalOutputTokens += int64(q.Output)
-		reused += int64(q.Reused)
-		reusedFirst += int64(q.ReusedFirst)
-		if q.Tokens == 0 {
-			continue
-		}
-		r.DurationMs = max(r.DurationMs, q.LastTokenMs)
-		ttft.Add(q.FirstTokenMs - q.ArrivalMs)
-		e2e.Add(q.LastTokenMs - q.ArrivalMs)
-		if q.Tokens > 1 {
-			ttst.Add(q.SecondTokenMs - q.FirstTokenMs)
-			tpot.Add((q.LastTokenMs - q.FirstTokenMs) / float64(q.Tokens-1))
-		}
-		if r.Goodput != nil && s.good(q) {
-			r.Goodput.CompletedRequests++
-			r.Goodput.OutputThroughputTokS += float64(q.Output)
-		}
-	}
-	r.TTFT, r.TTST, r.TPOT, r.E2ELatency = ttft.Summary(), ttst.Summary(), tpot.Summary(), e2e.Summary()
-	if r.TotalInputTokens > 0 {
-		r.PrefixCacheReusedRatio = float64(reused) / float64(r.TotalInputTokens)
-		r.FirstAdmissionReusedRatio = float64(reusedFirst) / float64(r.TotalInputTokens)
-	}
 }
 
 // good reports whether a request kept every bound of the SLA.
@@ -119,20 +143,22 @@ func (s *simulation) good(q *engine.Request) bool {
 	return true
 }
 
-// emitRecords hands out the records of all requests that arrived, in order of arrival.
-func (s *simulation) emitRecords(emit func(RequestRecord)) {
-	w := s.workload
-	records := make([]RequestRecord, 0, s.arrived)
-	for session := range w.Sessions() {
-		first := w.SessionStart[session]
-		for i := first; i < w.SessionStart[session+1]; i++ {
-			if r := s.env.Requests[i]; r.State != engine.Pending {
-				records = append(records, RequestRecord{Request: int(i), Session: session, Turn: int(i - first), Life: r})
-			}
-		}
+// record describes one request by session and turn.
+func (s *simulation) record(q *engine.Request) RequestRecord {
+	starts := s.workload.SessionStart
+	session, first := slices.BinarySearch(starts[:len(starts)-1], q.Number)
+	if !first {
+		session--
 	}
-	slices.SortStableFunc(records, func(a, b RequestRecord) int { return cmp.Compare(a.Life.ArrivalMs, b.Life.ArrivalMs) })
-	for _, r := range records {
-		emit(r)
+	return RequestRecord{Request: int(q.Number), Session: session, Turn: int(q.Number - starts[session]), Life: *q}
+}
+
+// emitRecords hands out the records of all requests that arrived, in order of arrival.
+func (s *simulation) emitRecords() {
+	slices.SortFunc(s.records, func(a, b RequestRecord) int {
+		return cmp.Or(cmp.Compare(a.Life.ArrivalMs, b.Life.ArrivalMs), cmp.Compare(a.Request, b.Request))
+	})
+	for _, r := range s.records {
+		s.emit(r)
 	}
 }

@@ -53,9 +53,7 @@ func Run(ctx context.Context, cfg Config, w *workload.Workload, opt Options) (*R
 	if err != nil {
 		return nil, err
 	}
-	if opt.Records != nil {
-		s.emitRecords(opt.Records)
-	}
+	s.emitRecords()
 	return s.report(), nil
 }
 
@@ -72,6 +70,9 @@ type simulation struct {
 	arrived     int64
 	preemptions int64
 	endMs       float64 // when the last event happened
+	totals      totals
+	emit        func(RequestRecord)
+	records     []RequestRecord
 }
 
 // checkEvery is how many steps go by between two looks at the context.
@@ -96,7 +97,8 @@ func newSimulation(ctx context.Context, cfg Config, w *workload.Workload, opt Op
 		return nil, fmt.Errorf("load.mode: trace needs the start of every session, and the first turn of session %s of %s has no timestamp; use mode concurrency or rate",
 			w.SessionName(session), w.Name)
 	}
-	s := &simulation{ctx: ctx, cfg: cfg, rules: set, workload: w, stop: math.Inf(1)}
+	s := &simulation{ctx: ctx, cfg: cfg, rules: set, workload: w, stop: math.Inf(1), emit: opt.Records}
+	s.totals.grow(w.Requests())
 	if cfg.Load.MaxSimTimeSeconds > 0 {
 		s.stop = math.Nextafter(cfg.Load.MaxSimTimeSeconds*1000, math.Inf(1))
 	}
@@ -105,7 +107,6 @@ func newSimulation(ctx context.Context, cfg Config, w *workload.Workload, opt Op
 		Rules:     set,
 		Model:     model,
 		Blocks:    blocks,
-		Requests:  s.requests(),
 		Gaps:      &s.gaps,
 		Capped:    cfg.Load.MaxSimTimeSeconds > 0,
 		EveryPass: opt.everyPass || blocks.KnownOutputs,
@@ -113,21 +114,18 @@ func newSimulation(ctx context.Context, cfg Config, w *workload.Workload, opt Op
 	return s, nil
 }
 
-// requests prepares the life of every request, before it arrives.
-func (s *simulation) requests() []engine.Request {
-	w := s.workload
-	out := make([]engine.Request, w.Requests())
-	for i := range out {
-		r := &out[i]
-		r.Input, r.Output = w.Input[i], w.Output[i]
-		if limit := s.cfg.Engine.ContextLength; limit > 0 && int(r.Input) < limit && int(r.Input)+int(r.Output) > limit {
-			r.Output = int32(limit) - r.Input
-			r.Truncated = true
-		}
-		r.ArrivalMs, r.AdmittedMs = engine.Never, engine.Never
-		r.FirstTokenMs, r.SecondTokenMs, r.LastTokenMs = engine.Never, engine.Never, engine.Never
+// newRequest prepares the life of a request before it arrives.
+func (s *simulation) newRequest(number int32) engine.Request {
+	r := engine.Request{
+		Number: number, Input: s.workload.Input[number], Output: s.workload.Output[number],
+		ArrivalMs: engine.Never, AdmittedMs: engine.Never,
+		FirstTokenMs: engine.Never, SecondTokenMs: engine.Never, LastTokenMs: engine.Never,
 	}
-	return out
+	if limit := s.cfg.Engine.ContextLength; limit > 0 && int(r.Input) < limit && int(r.Input)+int(r.Output) > limit {
+		r.Output = int32(limit) - r.Input
+		r.Truncated = true
+	}
+	return r
 }
 
 // independent reports whether nothing couples the workers: who serves a request then depends on nothing but its

@@ -207,3 +207,36 @@ func TestSyntheticSessions(t *testing.T) {
 		})
 	}
 }
+
+// TestSyntheticRuns compares runs with many preemptions, without chunking and without scaling with what the
+// reference reported for them.
+func TestSyntheticRuns(t *testing.T) {
+	for _, test := range []struct {
+		name                    string
+		input, output, requests int
+		interval                float64
+		change                  func(*Config)
+		want                    map[string]float64
+	}{
+		{name: "preemption", input: 500, output: 300, requests: 200, interval: 5,
+			change: func(c *Config) { c.Engine.BlockSize, c.Engine.NumGPUBlocks = 16, 1500 },
+			want:   map[string]float64{"duration_ms": 62573.49671799995, "mean_ttft_ms": 23134.819594704997, "mean_itl_ms": 39.624841002228045, "max_itl_ms": 10100.527460999932, "std_e2e_latency_ms": 16686.940566159097, "prefix_cache_reused_ratio": 0.08388, "preemptions": 89}},
+		{name: "no chunking", input: 3000, output: 20, requests: 100, interval: 3,
+			change: func(c *Config) { c.Deployment.Workers, c.Engine.EnableChunkedPrefill = 2, false },
+			want:   map[string]float64{"duration_ms": 3489.5648720000017, "mean_ttft_ms": 1564.4942455200005, "mean_itl_ms": 83.9977916168416, "max_itl_ms": 134.42109100000016, "std_e2e_latency_ms": 162.80033712390852, "prefix_cache_reused_ratio": 0.0}},
+		{name: "unscaled", input: 300, output: 5, requests: 20, interval: 1,
+			change: func(c *Config) { c.Engine.SpeedupRatio = 0 },
+			want:   map[string]float64{"duration_ms": 173.90317499999998, "mean_ttft_ms": 134.00509730000002, "mean_itl_ms": 7.5238656375, "max_itl_ms": 122.79397399999999, "std_e2e_latency_ms": 5.407425894192258, "prefix_cache_reused_ratio": 0.0}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := workload.DefaultSyntheticSpec()
+			s.InputTokens, s.OutputTokens, s.Requests, s.ArrivalIntervalMs = test.input, test.output, test.requests, test.interval
+			cfg := dynamoConfig()
+			test.change(&cfg)
+			r, _ := mustRun(t, cfg, load(t, workload.Spec{Synthetic: &s}, cfg))
+			if diff := cmp.Diff(test.want, figures(t, r, test.want), cmpopts.EquateApprox(1e-11, 0)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -36,6 +36,8 @@ const Never = -1
 
 // Request is the life of one request. Times are simulated ms, or [Never].
 type Request struct {
+	// Number is the request's number in the workload.
+	Number int32
 	// Input and Output are the lengths in tokens; Output is what the engine will produce.
 	Input, Output int32
 	// Tokens counts the output tokens produced so far.
@@ -80,6 +82,7 @@ type Environment struct {
 	Rules    rules.Set
 	Model    perfmodel.Model
 	Blocks   *workload.BlockTable
+	// Requests are those that the workers serve; engines know them by their place here.
 	Requests []Request
 	Gaps     GapRecorder
 	// Capped says that the simulation ends at a given time, so that requests that never complete do no harm.
@@ -112,7 +115,7 @@ func (e *StuckError) Reason() string { return "dead_end" }
 
 // sequence returns the block identities of a request.
 func (env *Environment) sequence(request int32) kvcache.Sequence {
-	i := int(request)
+	i := int(env.Requests[request].Number)
 	return kvcache.Sequence{
 		Segments: env.Blocks.Segments(i),
 		Known:    int32(env.Blocks.Known(i)),

@@ -144,7 +144,7 @@ const maxIdlePasses = 1024
 func (v *VLLM) Stuck(now float64) (bool, error) {
 	for _, id := range v.running {
 		if r := &v.env.Requests[id]; r.Output == 0 {
-			return true, neverEnds(id, now)
+			return true, r.neverEnds(now)
 		}
 	}
 	if v.waiting.len() > 0 {
@@ -156,10 +156,10 @@ func (v *VLLM) Stuck(now float64) (bool, error) {
 			why = fmt.Sprintf("its %d input tokens exceed the budget of a pass, %d (engine.max_num_batched_tokens), and chunked prefill is off",
 				r.Input, v.maxTokens)
 		}
-		return true, &StuckError{int(id), now, why}
+		return true, &StuckError{int(r.Number), now, why}
 	}
 	if len(v.running) > 0 {
-		return true, &StuckError{int(v.running[0]), now, "its passes take no time and produce no token"}
+		return true, &StuckError{int(v.env.Requests[v.running[0]].Number), now, "its passes take no time and produce no token"}
 	}
 	return false, nil
 }
@@ -409,7 +409,7 @@ func (v *VLLM) emit(now float64) (perfmodel.Nanoseconds, error) {
 			if !v.env.Rules.OutputZeroNeverEnds {
 				v.emitted = append(v.emitted, id)
 			} else if !v.env.Capped {
-				return 0, neverEnds(id, now)
+				return 0, r.neverEnds(now)
 			}
 			continue
 		}
@@ -523,13 +523,13 @@ func (v *VLLM) recordTokens(now, end float64, duration perfmodel.Nanoseconds) {
 
 // neverEnds explains that a request without output runs for ever. Those that run beside it might get their tokens or
 // be preempted without end, so it is reported as soon as its prompt is computed.
-func neverEnds(id int32, now float64) error {
-	return &StuckError{Request: int(id), TimeMs: now, Why: "it asks for 0 output tokens, so it never completes"}
+func (r *Request) neverEnds(now float64) error {
+	return &StuckError{Request: int(r.Number), TimeMs: now, Why: "it asks for 0 output tokens, so it never completes"}
 }
 
 func (v *VLLM) stuck(now float64, id, blocks int32) error {
 	r := &v.env.Requests[id]
-	return &StuckError{Request: int(id), TimeMs: now, Why: fmt.Sprintf(
+	return &StuckError{Request: int(r.Number), TimeMs: now, Why: fmt.Sprintf(
 		"its %d input tokens and %d of %d output tokens need %d KV blocks of %d tokens, and the pool has %d (engine.num_gpu_blocks)",
 		r.Input, r.Tokens+1, r.Output, blocks, v.blockSize, v.cache.Total())}
 }

@@ -61,7 +61,7 @@ func drawEnvironment(t *rapid.T) *Environment {
 	env := &Environment{Config: cfg, Rules: set, Model: model, Blocks: blocks, Gaps: &gapCounter{},
 		EveryPass: blocks.KnownOutputs || rapid.Bool().Draw(t, "every pass")}
 	for i := range w.Requests() {
-		env.Requests = append(env.Requests, Request{Input: w.Input[i], Output: w.Output[i],
+		env.Requests = append(env.Requests, Request{Number: int32(i), Input: w.Input[i], Output: w.Output[i],
 			ArrivalMs: Never, AdmittedMs: Never, FirstTokenMs: Never, SecondTokenMs: Never, LastTokenMs: Never})
 	}
 	return env
@@ -74,6 +74,16 @@ func checkWorker(t *rapid.T, v *VLLM) {
 		r := &v.env.Requests[i]
 		if r.State != Running && (r.blocks > 0 || r.partial) {
 			t.Fatalf("request %d holds %d blocks in state %d", i, r.blocks, r.State)
+		}
+		if r.State != Running && r.State != Completed && r.computed != 0 {
+			t.Fatalf("request %d has %d computed tokens and no block", i, r.computed)
+		}
+		room := r.blocks
+		if r.partial {
+			room++
+		}
+		if need := ceilDiv(r.computed, v.blockSize); r.State == Running && room < need {
+			t.Fatalf("request %d has %d computed tokens in %d blocks", i, r.computed, room)
 		}
 		for k := range int(r.blocks) {
 			distinct[blockID(v.env.Blocks, i, k)] = true

@@ -22,24 +22,31 @@ type BlockTable struct {
 	// tokens are generated.
 	KnownOutputs bool
 
-	segmentStart []uint32
-	segments     []Segment
-	known        []int32
-	private      []uint32
+	prompts  []promptBlocks
+	segments []Segment
+}
+
+// promptBlocks says where the blocks of one request are.
+type promptBlocks struct {
+	segment  uint32 // the first of its segments
+	segments uint32 // how many there are
+	known    int32
+	private  uint32
 }
 
 // Segments returns the sequence ids of a request's known full blocks, in prompt order. They cover the prompt's
 // full blocks and, with planned outputs, those of the output. The slice must not be changed.
 func (t *BlockTable) Segments(request int) []Segment {
-	return t.segments[t.segmentStart[request]:t.segmentStart[request+1]]
+	p := &t.prompts[request]
+	return t.segments[p.segment : p.segment+p.segments]
 }
 
 // Known is the number of blocks that Segments covers.
-func (t *BlockTable) Known(request int) int { return int(t.known[request]) }
+func (t *BlockTable) Known(request int) int { return int(t.prompts[request].known) }
 
 // Private returns the id of the k-th block after the known ones. Its content is the request's own, so no other
 // request ever has it.
-func (t *BlockTable) Private(request, k int) uint32 { return t.private[request] + uint32(k) }
+func (t *BlockTable) Private(request, k int) uint32 { return t.prompts[request].private + uint32(k) }
 
 // tableKey selects a block table.
 type tableKey struct {
@@ -63,18 +70,11 @@ func (w *Workload) Blocks(blockSize int, sharing bool) (*BlockTable, error) {
 }
 
 func (w *Workload) makeTable(blockSize int, sharing bool) (*BlockTable, error) {
-	t := &BlockTable{
-		BlockSize:    blockSize,
-		segmentStart: make([]uint32, 1, w.Requests()+1),
-		known:        make([]int32, w.Requests()),
-		private:      make([]uint32, w.Requests()),
-	}
+	t := &BlockTable{BlockSize: blockSize, prompts: make([]promptBlocks, w.Requests())}
 	var shared uint64
 	switch {
 	case !sharing || len(w.hashes) == 0 && w.planned == nil:
-		for range w.Input {
-			t.segmentStart = append(t.segmentStart, 0)
-		}
+		// All blocks are private.
 	case w.BlockSize%blockSize == 0 && w.planned == nil:
 		shared = w.alignedSegments(t)
 	default:
@@ -83,10 +83,10 @@ func (w *Workload) makeTable(blockSize int, sharing bool) (*BlockTable, error) {
 	}
 	if shared < math.MaxUint32 {
 		for i := range w.Input {
-			t.private[i] = uint32(shared)
+			t.prompts[i].private = uint32(shared)
 			// One block more than needed, for the partial block that a last token may open.
 			all := (uint64(w.Input[i])+uint64(w.Output[i]))/uint64(blockSize) + 2
-			shared += all - uint64(t.known[i])
+			shared += all - uint64(t.prompts[i].known)
 			if shared >= math.MaxUint32 {
 				break
 			}
@@ -113,7 +113,8 @@ func (w *Workload) alignedSegments(t *BlockTable) uint64 {
 		if w.hashStart[i+1] > w.hashStart[i] {
 			full = uint32(int(w.Input[i]) / t.BlockSize)
 		}
-		t.known[i] = int32(full)
+		p := &t.prompts[i]
+		p.segment, p.known = uint32(len(t.segments)), int32(full)
 		for _, run := range w.chains.runs[w.chains.runStart[i]:w.chains.runStart[i+1]] {
 			if full == 0 {
 				break
@@ -122,7 +123,7 @@ func (w *Workload) alignedSegments(t *BlockTable) uint64 {
 			t.segments = append(t.segments, Segment{run.Start * uint32(perNode), n})
 			full -= n
 		}
-		t.segmentStart = append(t.segmentStart, uint32(len(t.segments)))
+		p.segments = uint32(len(t.segments)) - p.segment
 	}
 	return uint64(w.chains.nodes) * uint64(perNode)
 }
@@ -236,6 +237,8 @@ func (w *Workload) contentSegments(t *BlockTable) uint64 {
 	ids := map[string]uint32{}
 	var key []byte
 	for i := range w.Input {
+		p := &t.prompts[i]
+		p.segment = uint32(len(t.segments))
 		if w.hashStart[i+1] > w.hashStart[i] {
 			parent := uint32(noNode)
 			var run Segment
@@ -260,13 +263,13 @@ func (w *Workload) contentSegments(t *BlockTable) uint64 {
 					run = Segment{id, 1}
 				}
 				parent = id
-				t.known[i]++
+				p.known++
 			}
 			if run.Len > 0 {
 				t.segments = append(t.segments, run)
 			}
 		}
-		t.segmentStart = append(t.segmentStart, uint32(len(t.segments)))
+		p.segments = uint32(len(t.segments)) - p.segment
 	}
 	return uint64(len(ids))
 }
