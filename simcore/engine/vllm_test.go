@@ -86,7 +86,7 @@ func checkWorker(t *rapid.T, v *VLLM) {
 			t.Fatalf("request %d has %d computed tokens in %d blocks", i, r.computed, room)
 		}
 		for k := range int(r.blocks) {
-			distinct[blockID(v.env.Blocks, i, k)] = true
+			distinct[blockID(v.env.Blocks, int(r.Number), k)] = true
 		}
 		if r.partial {
 			partial++

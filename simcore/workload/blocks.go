@@ -102,12 +102,12 @@ func (w *Workload) makeTable(blockSize int, sharing bool) (*BlockTable, error) {
 // alignedSegments fills the table when every trace block is a whole number of KV blocks: each node of the chain
 // index then owns that many consecutive ids. It returns the number of ids.
 func (w *Workload) alignedSegments(t *BlockTable) uint64 {
-	w.chainOnce.Do(func() { w.chains = newChainIndex(w) })
+	chains := w.chains()
 	perNode := w.BlockSize / t.BlockSize
-	if uint64(w.chains.nodes)*uint64(perNode) >= math.MaxUint32 {
+	if uint64(chains.nodes)*uint64(perNode) >= math.MaxUint32 {
 		return math.MaxUint32
 	}
-	t.segments = make([]Segment, 0, len(w.chains.runs))
+	t.segments = make([]Segment, 0, len(chains.runs))
 	for i := range w.Input {
 		full := uint32(0)
 		if w.hashStart[i+1] > w.hashStart[i] {
@@ -115,7 +115,7 @@ func (w *Workload) alignedSegments(t *BlockTable) uint64 {
 		}
 		p := &t.prompts[i]
 		p.segment, p.known = uint32(len(t.segments)), int32(full)
-		for _, run := range w.chains.runs[w.chains.runStart[i]:w.chains.runStart[i+1]] {
+		for _, run := range chains.runs[chains.runStart[i]:chains.runStart[i+1]] {
 			if full == 0 {
 				break
 			}
@@ -125,7 +125,7 @@ func (w *Workload) alignedSegments(t *BlockTable) uint64 {
 		}
 		p.segments = uint32(len(t.segments)) - p.segment
 	}
-	return uint64(w.chains.nodes) * uint64(perNode)
+	return uint64(chains.nodes) * uint64(perNode)
 }
 
 // chainIndex numbers every distinct chain of trace blocks. A node is a hash id together with all ids before it.
@@ -147,7 +147,7 @@ func newChainIndex(w *Workload) *chainIndex {
 	c := &chainIndex{runStart: make([]uint32, 1, w.Requests()+1)}
 	first := newFirstNodes(w.hashes)
 	further := map[chainKey]uint32{}
-	var parents []uint32
+	parents := make([]uint32, 0, min(len(w.hashes), max(len(first.dense), 1024)))
 	for i := range w.Input {
 		ids := w.Hashes(i)
 		if w.BlockSize > 0 {
@@ -191,7 +191,7 @@ func newChainIndex(w *Workload) *chainIndex {
 	return c
 }
 
-// firstNodes maps a hash id to the first node made for it: an array while the ids are dense, else a map.
+// firstNodes maps a hash id to the first node made for it, plus one: an array while the ids are dense, else a map.
 type firstNodes struct {
 	dense  []uint32
 	sparse map[uint64]uint32
@@ -205,28 +205,21 @@ func newFirstNodes(ids []uint64) firstNodes {
 	if most >= uint64(4*len(ids)+1024) {
 		return firstNodes{sparse: make(map[uint64]uint32, len(ids)/2)}
 	}
-	dense := make([]uint32, most+1)
-	for i := range dense {
-		dense[i] = noNode
-	}
-	return firstNodes{dense: dense}
+	return firstNodes{dense: make([]uint32, most+1)}
 }
 
 func (f firstNodes) get(id uint64) uint32 {
 	if f.dense != nil {
-		return f.dense[id]
+		return f.dense[id] - 1 // none wraps to noNode
 	}
-	if node, ok := f.sparse[id]; ok {
-		return node
-	}
-	return noNode
+	return f.sparse[id] - 1
 }
 
 func (f firstNodes) set(id uint64, node uint32) {
 	if f.dense != nil {
-		f.dense[id] = node
+		f.dense[id] = node + 1
 	} else {
-		f.sparse[id] = node
+		f.sparse[id] = node + 1
 	}
 }
 

@@ -177,14 +177,14 @@ func dispersion(times []float64, windowMs float64) float64 {
 }
 
 func reuseStatistics(w *Workload, cacheBlocks []int) *ReuseStatistics {
-	w.chainOnce.Do(func() { w.chains = newChainIndex(w) })
+	chains := w.chains()
 	order := startOrder(w)
 	r := &ReuseStatistics{}
-	seen := make([]bool, w.chains.nodes)
+	seen := make([]bool, chains.nodes)
 	hits := 0
 	var nodes []uint32
 	for _, request := range order {
-		nodes = w.chains.fullBlocks(nodes[:0], w, request)
+		nodes = chains.fullBlocks(nodes[:0], w, request)
 		r.Blocks += len(nodes)
 		for _, node := range nodes {
 			if seen[node] {
@@ -197,10 +197,10 @@ func reuseStatistics(w *Workload, cacheBlocks []int) *ReuseStatistics {
 	}
 	r.Ideal = ratio(hits, r.Blocks)
 	for _, size := range cacheBlocks {
-		cache := newLRU(int(w.chains.nodes), size)
+		cache := newLRU(int(chains.nodes), size)
 		hits := 0
 		for _, request := range order {
-			nodes = w.chains.fullBlocks(nodes[:0], w, request)
+			nodes = chains.fullBlocks(nodes[:0], w, request)
 			hits += cache.leadingHits(nodes)
 			cache.touch(nodes)
 		}

@@ -64,12 +64,11 @@ type Workload struct {
 	hashes       []uint64
 	planned      map[int32][]uint32
 
-	chainOnce sync.Once
-	chains    *chainIndex
+	chains    func() *chainIndex // made on first use
 	tableMu   sync.Mutex
 	tables    map[tableKey]*BlockTable
 	tableErrs map[tableKey]error
-	digest    func() string
+	digest    string
 }
 
 // Requests is the number of requests.
@@ -115,7 +114,7 @@ func (w *Workload) HasArrivals() (bool, int) {
 
 // Digest identifies the work: the hex SHA-256 of block size, sessions, times, lengths and prompt identities.
 // Names of requests and sessions do not count.
-func (w *Workload) Digest() string { return w.digest() }
+func (w *Workload) Digest() string { return w.digest }
 
 func (w *Workload) computeDigest() string {
 	h := sha256.New()
@@ -266,7 +265,8 @@ func (b *Builder) Build() (*Workload, error) {
 	} else {
 		b.regroup(w)
 	}
-	w.digest = sync.OnceValue(w.computeDigest)
+	w.chains = sync.OnceValue(func() *chainIndex { return newChainIndex(w) })
+	w.digest = w.computeDigest()
 	return w, nil
 }
 
