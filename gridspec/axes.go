@@ -4,6 +4,7 @@ import (
 	"math"
 	"path/filepath"
 	"reflect"
+	"strings"
 
 	"github.com/servegrid/servegrid/simcore/workload"
 )
@@ -279,12 +280,20 @@ func (b *axisBuilder) workload(v any) {
 	}
 }
 
-// workloadLabel is the name of a workload in results. A trace has its file's name, wherever the file is.
+// workloadLabel is the name of a workload in results. A trace has the names of its files, wherever they are.
 func workloadLabel(w workload.Spec) string {
-	if w.Name == "" && w.Trace != nil && w.Trace.Path != "-" {
-		return filepath.Base(filepath.ToSlash(w.Trace.Path))
+	if w.Name != "" || w.Trace == nil {
+		return w.Label()
 	}
-	return w.Label()
+	files := w.Trace.Paths
+	if w.Trace.Path != "" {
+		files = []string{w.Trace.Path}
+	}
+	names := make([]string, len(files))
+	for i, f := range files {
+		names[i] = filepath.Base(filepath.ToSlash(f))
+	}
+	return strings.Join(names, " ")
 }
 
 func (b *axisBuilder) cases(cases caseMap) {

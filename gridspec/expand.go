@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"path/filepath"
 	"reflect"
+	"slices"
 
 	"github.com/servegrid/servegrid/simcore/workload"
 )
@@ -371,13 +372,24 @@ func cloneWorkload(w *workload.Spec) *workload.Spec {
 	return &out
 }
 
-// resolveTrace names a trace by its file and makes its path start at the spec's folder.
+// resolveTrace names a trace by its files and makes their paths start at the spec's folder.
 func resolveTrace(w *workload.Spec, dir string) {
-	if w.Trace == nil || w.Trace.Path == "" || w.Trace.Path == "-" {
+	if w.Trace == nil {
 		return
 	}
 	w.Name = workloadLabel(*w)
-	if !filepath.IsAbs(w.Trace.Path) {
-		w.Trace.Path = filepath.Join(dir, w.Trace.Path)
+	w.Trace.Path = absolutePath(w.Trace.Path, dir)
+	paths := slices.Clone(w.Trace.Paths)
+	for i := range paths {
+		paths[i] = absolutePath(paths[i], dir)
 	}
+	w.Trace.Paths = paths
+}
+
+// absolutePath makes the path of a file start at a folder. An empty one and the standard input stay.
+func absolutePath(path, dir string) string {
+	if path == "" || path == "-" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -156,7 +157,7 @@ func TestImpliedLoadMode(t *testing.T) {
 func TestTracePathsStartAtTheSpec(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "grid.yaml")
-	if err := os.WriteFile(path, []byte("workload: [{trace: {path: sub/a.jsonl}}, {trace: {path: \"-\"}}]"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("workload: [{trace: {path: sub/a.jsonl}}, {trace: {path: \"-\"}}, {trace: {paths: [sub/b.jsonl, /c.jsonl]}}]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s, err := gridspec.Load(gridspec.Source{Path: path})
@@ -170,6 +171,9 @@ func TestTracePathsStartAtTheSpec(t *testing.T) {
 	}
 	if ps[1].Workload.Trace.Path != "-" {
 		t.Errorf("standard input became %s", ps[1].Workload.Trace.Path)
+	}
+	if w := ps[2].Workload; w.Name != "b.jsonl c.jsonl" || !slices.Equal(w.Trace.Paths, []string{filepath.Join(dir, "sub", "b.jsonl"), "/c.jsonl"}) {
+		t.Errorf("%+v %+v", w, *w.Trace)
 	}
 	resolved, err := s.Resolved()
 	if err != nil {

@@ -51,7 +51,10 @@ func absoluteTraces(tree map[string]any, dir string) {
 
 // absoluteTrace rewrites the value, or list of values, at a key path when it holds the path of a trace.
 func absoluteTrace(path string, v any, dir string) any {
-	const tracePath = workloadPath + ".trace.path"
+	const (
+		tracePath  = workloadPath + ".trace.path"
+		tracePaths = workloadPath + ".trace.paths"
+	)
 	switch v := v.(type) {
 	case []any:
 		for i := range v {
@@ -66,8 +69,8 @@ func absoluteTrace(path string, v any, dir string) any {
 			v[k] = absoluteTrace(inner, v[k], dir)
 		}
 	case string:
-		if path == tracePath && v != "" && v != "-" && !filepath.IsAbs(v) {
-			return filepath.Join(dir, v)
+		if path == tracePath || path == tracePaths {
+			return absolutePath(v, dir)
 		}
 	}
 	return v

@@ -138,7 +138,11 @@ func (j *sweepJob) print(out sweep.Outcome, t *results.Table) error {
 	if j.flags.quiet {
 		return nil
 	}
-	for _, note := range journalNotes(out) {
+	notes := journalNotes(out)
+	if missing := j.missingRecords(out.Rows); missing != "" {
+		notes = append(notes, missing)
+	}
+	for _, note := range notes {
 		fmt.Fprintln(j.state.stderr, note)
 	}
 	if j.flags.jsonl {

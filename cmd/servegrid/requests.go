@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -26,14 +27,37 @@ func (j *sweepJob) simulateWithRecords(ctx context.Context, job sweep.Job) (*sim
 	if err != nil || job.ID == "" {
 		return report, err
 	}
-	folder := filepath.Join(j.dir, requestsFolder)
-	if err := os.MkdirAll(folder, 0o777); err != nil {
+	path := j.recordsPath(job.ID)
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return nil, err
 	}
 	t := requestTable(job.ID, records, job.Workload)
-	return report, results.WriteFile(filepath.Join(folder, job.ID+".parquet"), func(w io.Writer) error {
+	return report, results.WriteFile(path, func(w io.Writer) error {
 		return results.WriteParquet(w, t)
 	})
+}
+
+// missingRecords says how many points were reused from before the spec asked for records; empty means none.
+func (j *sweepJob) missingRecords(rows []results.Row) string {
+	if !j.spec.Output.PerRequest {
+		return ""
+	}
+	missing := 0
+	for i := range rows {
+		if rows[i].Status == results.StatusOK && !isFile(j.recordsPath(rows[i].ID)) {
+			missing++
+		}
+	}
+	if missing == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d points have no file in %s: they were simulated before output.per_request was set; --retry all runs them again",
+		missing, len(rows), filepath.Join(j.dir, requestsFolder))
+}
+
+// recordsPath is the file of a point's records.
+func (j *sweepJob) recordsPath(id string) string {
+	return filepath.Join(j.dir, requestsFolder, id+".parquet")
 }
 
 // requestColumn is one column of a table of requests.

@@ -21,6 +21,11 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
 func newSpec(st *state) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "spec",

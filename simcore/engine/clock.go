@@ -45,14 +45,17 @@ func stableAdditions(t, step, delta float64, n int) int {
 // passesUntil returns the least k from 1 to n such that t plus k steps has reached at, or n if none has, and the
 // time after those k steps.
 func passesUntil(t, step float64, n int, at float64) (int, float64) {
-	if step <= 0 {
+	switch {
+	case step <= 0:
 		return n, t
+	case math.IsInf(at, 1):
+		return n, advance(t, step, n)
 	}
 	k := 1
-	if guess := (at-t)/step - 1; guess > 1 {
+	// An addition moves the clock by half its grid more than step at most, so that so many surely don't reach at.
+	grid := math.Nextafter(at, math.Inf(1)) - at
+	if guess := (at-t)/(step+grid/2) - 1; guess > 1 {
 		k = int(math.Min(guess, float64(n)))
-		// Rounding moves the guess by far less than one step in a million.
-		k = max(1, k-k/1_000_000-1)
 	}
 	end := advance(t, step, k)
 	for k < n && end < at {

@@ -78,10 +78,10 @@ type GapRecorder interface {
 
 // Environment is what the workers of one simulation share.
 type Environment struct {
-	Config   Config
-	Rules    rules.Set
-	Model    perfmodel.Model
-	Blocks   *workload.BlockTable
+	Config Config
+	Rules  rules.Set
+	Model  perfmodel.Model
+	Blocks *workload.BlockTable
 	// Requests are those that the workers serve; engines know them by their place here.
 	Requests []Request
 	Gaps     GapRecorder

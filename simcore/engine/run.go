@@ -120,9 +120,6 @@ func (v *VLLM) startRun(now, limit float64) bool {
 	if v.env.Model.ContextFree() {
 		s.step = v.decodeTime(len(v.running), s.lengths)
 		s.passes, s.end = passesUntil(now, s.step.Ms(), passes, limit)
-		if math.IsInf(limit, 1) {
-			s.passes, s.end = passes, advance(now, s.step.Ms(), passes)
-		}
 		return true
 	}
 	v.planVarying(now, limit, min(passes, maxVarying))
