@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/servegrid/servegrid/simcore/engine"
+	"github.com/servegrid/servegrid/simcore/workload"
 )
 
 // runAlone simulates the workers one after another. Round robin hands the i-th arrival to worker i mod workers, so
@@ -14,17 +15,22 @@ func (s *simulation) runAlone() error {
 	workers := s.cfg.Deployment.Workers
 	worker := engine.NewVLLM(&s.env, 0)
 	var own arrivals
+	var numbers []int32
+	all, blocks := s.env.Blocks, new(workload.BlockTable)
+	s.env.Blocks = blocks
 	for index := range min(workers, len(order)) {
 		if index > 0 {
 			worker.Reset(index)
 		}
 		own = arrivals{times: own.times[:0]}
-		s.env.Requests = s.env.Requests[:0]
+		s.env.Requests, numbers = s.env.Requests[:0], numbers[:0]
 		for i := index; i < len(order); i += workers {
 			// With one turn a session, session and request numbers are the same.
+			numbers = append(numbers, order[i])
 			own.times = append(own.times, starts[order[i]])
 			s.env.Requests = append(s.env.Requests, s.newRequest(order[i]))
 		}
+		all.Select(numbers, blocks)
 		if err := s.runOne(worker, &own); err != nil {
 			return err
 		}

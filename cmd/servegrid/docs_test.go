@@ -108,7 +108,7 @@ func runDocumented(t *testing.T, work string, c documented) {
 	}
 	cmd := exec.Command("sh", "-c", c.text)
 	cmd.Dir = work
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + work}
+	cmd.Env = programEnv()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("line %d: %s\n%v\n%s", c.line, c.text, err, out)
 	}

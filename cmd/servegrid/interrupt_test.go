@@ -5,8 +5,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -17,18 +15,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 )
-
-// program returns the command that runs the program as a process of its own.
-func program(args ...string) *exec.Cmd {
-	cmd := exec.Command("servegrid", args...)
-	cmd.Env = nil
-	for _, kv := range os.Environ() {
-		if !strings.HasPrefix(kv, "SERVEGRID_") {
-			cmd.Env = append(cmd.Env, kv)
-		}
-	}
-	return cmd
-}
 
 // interruptSweep starts a sweep, sends it SIGINT once it has reported some simulated points, and returns what it
 // printed. It must exit within 5 seconds with code 130.

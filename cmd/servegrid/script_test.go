@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,14 +18,19 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/results"
 )
 
 // TestMain makes the test binary the program itself when it is run under the name servegrid, so that tests can
-// start it as a process of its own. Tests see no SERVEGRID_ variables of the developer.
+// start it as a process of its own.
 func TestMain(m *testing.M) {
+	os.Setenv("GORACE", noExitPause)
 	testscript.Main(m, map[string]func(){"servegrid": main})
 }
+
+// noExitPause keeps the race detector from waiting a second at the end of every process that a test starts.
+const noExitPause = "atexit_sleep_ms=0"
 
 // TestScripts runs the command line end to end; each file in testdata/script is one story. Its commands are those
 // of testscript and the ones in scriptCommands.
@@ -49,6 +55,7 @@ func TestScripts(t *testing.T) {
 			return false, fmt.Errorf("unknown condition %q", name)
 		},
 		Setup: func(env *testscript.Env) error {
+			env.Setenv("GORACE", noExitPause)
 			env.Setenv("TRACES", traces)
 			env.Setenv("PANDAS", pandas)
 			return nil
@@ -198,4 +205,16 @@ func scriptColumns(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		fmt.Fprintln(ts.Stdout(), strings.Join(cells, " "))
 	}
+}
+
+// program returns the command that runs the program as a process of its own, without the SERVEGRID_ variables of
+// the developer.
+func program(args ...string) *exec.Cmd {
+	cmd := exec.Command("servegrid", args...)
+	cmd.Env = programEnv()
+	return cmd
+}
+
+func programEnv() []string {
+	return slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, gridspec.EnvPrefix) })
 }

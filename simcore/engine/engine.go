@@ -82,7 +82,8 @@ type Environment struct {
 	Rules  rules.Set
 	Model  perfmodel.Model
 	Blocks *workload.BlockTable
-	// Requests are those that the workers serve; engines know them by their place here.
+	// Requests are those that the workers serve, and Blocks has a row for each; engines know a request by its place
+	// there.
 	Requests []Request
 	Gaps     GapRecorder
 	// Capped says that the simulation ends at a given time, so that requests that never complete do no harm.
@@ -115,7 +116,7 @@ func (e *StuckError) Reason() string { return "dead_end" }
 
 // sequence returns the block identities of a request.
 func (env *Environment) sequence(request int32) kvcache.Sequence {
-	i := int(env.Requests[request].Number)
+	i := int(request)
 	return kvcache.Sequence{
 		Segments: env.Blocks.Segments(i),
 		Known:    int32(env.Blocks.Known(i)),

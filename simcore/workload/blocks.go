@@ -48,6 +48,20 @@ func (t *BlockTable) Known(request int) int { return int(t.prompts[request].know
 // request ever has it.
 func (t *BlockTable) Private(request, k int) uint32 { return t.prompts[request].private + uint32(k) }
 
+// Select fills into with the rows of some requests, in their order, so that a simulation of those alone finds them
+// side by side in memory. Sequence ids stay as they are.
+func (t *BlockTable) Select(requests []int32, into *BlockTable) {
+	into.BlockSize, into.IDs, into.KnownOutputs = t.BlockSize, t.IDs, t.KnownOutputs
+	into.prompts, into.segments = into.prompts[:0], into.segments[:0]
+	for _, r := range requests {
+		p := t.prompts[r]
+		own := t.segments[p.segment : p.segment+p.segments]
+		p.segment = uint32(len(into.segments))
+		into.prompts = append(into.prompts, p)
+		into.segments = append(into.segments, own...)
+	}
+}
+
 // tableKey selects a block table.
 type tableKey struct {
 	blockSize int
@@ -147,7 +161,6 @@ func newChainIndex(w *Workload) *chainIndex {
 	c := &chainIndex{runStart: make([]uint32, 1, w.Requests()+1)}
 	first := newFirstNodes(w.hashes)
 	further := map[chainKey]uint32{}
-	parents := make([]uint32, 0, min(len(w.hashes), max(len(first.dense), 1024)))
 	for i := range w.Input {
 		ids := w.Hashes(i)
 		if w.BlockSize > 0 {
@@ -156,19 +169,20 @@ func newChainIndex(w *Workload) *chainIndex {
 		parent, run := uint32(noNode), Segment{}
 		for _, id := range ids {
 			// In most traces an id names its whole prefix, so it occurs under one parent only.
-			node := first.get(id)
+			f := first.get(id)
+			node := f.node - 1
 			switch {
-			case node == noNode:
-				node = uint32(len(parents))
-				first.set(id, node)
-				parents = append(parents, parent)
-			case parents[node] != parent:
+			case f.node == 0:
+				node = c.nodes
+				c.nodes++
+				first.set(id, firstNode{node + 1, parent})
+			case f.parent != parent:
 				key := chainKey{parent, id}
 				other, ok := further[key]
 				if !ok {
-					other = uint32(len(parents))
+					other = c.nodes
+					c.nodes++
 					further[key] = other
-					parents = append(parents, parent)
 				}
 				node = other
 			}
@@ -187,14 +201,16 @@ func newChainIndex(w *Workload) *chainIndex {
 		}
 		c.runStart = append(c.runStart, uint32(len(c.runs)))
 	}
-	c.nodes = uint32(len(parents))
 	return c
 }
 
-// firstNodes maps a hash id to the first node made for it, plus one: an array while the ids are dense, else a map.
+// firstNode is the first node made for a hash id, plus one so that 0 means none, and that node's parent.
+type firstNode struct{ node, parent uint32 }
+
+// firstNodes finds the first node of a hash id: an array while the ids are dense, else a map.
 type firstNodes struct {
-	dense  []uint32
-	sparse map[uint64]uint32
+	dense  []firstNode
+	sparse map[uint64]firstNode
 }
 
 func newFirstNodes(ids []uint64) firstNodes {
@@ -203,23 +219,23 @@ func newFirstNodes(ids []uint64) firstNodes {
 		most = max(most, id)
 	}
 	if most >= uint64(4*len(ids)+1024) {
-		return firstNodes{sparse: make(map[uint64]uint32, len(ids)/2)}
+		return firstNodes{sparse: make(map[uint64]firstNode, len(ids)/2)}
 	}
-	return firstNodes{dense: make([]uint32, most+1)}
+	return firstNodes{dense: make([]firstNode, most+1)}
 }
 
-func (f firstNodes) get(id uint64) uint32 {
+func (f firstNodes) get(id uint64) firstNode {
 	if f.dense != nil {
-		return f.dense[id] - 1 // none wraps to noNode
+		return f.dense[id]
 	}
-	return f.sparse[id] - 1
+	return f.sparse[id]
 }
 
-func (f firstNodes) set(id uint64, node uint32) {
+func (f firstNodes) set(id uint64, node firstNode) {
 	if f.dense != nil {
-		f.dense[id] = node + 1
+		f.dense[id] = node
 	} else {
-		f.sparse[id] = node + 1
+		f.sparse[id] = node
 	}
 }
 
