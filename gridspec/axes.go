@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/servegrid/servegrid/simcore/problem"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
@@ -136,7 +137,7 @@ func (b *axisBuilder) newAxis(home, path string) *axis {
 
 // addUnknownPath reports a key path that no configuration has.
 func (c *collector) addUnknownPath(at, path string) {
-	if near := nearest(path, configKeys.paths()); near != "" {
+	if near := problem.Nearest(path, configKeys.paths()); near != "" {
 		c.addMessage(at, "unknown key path; the nearest is %s", near)
 	} else if home := configKeys.homeOf(path); home != "" {
 		c.addMessage(at, "unknown key path; the nearest is %s", home)

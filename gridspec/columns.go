@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/servegrid/servegrid/simcore/metrics"
+	"github.com/servegrid/servegrid/simcore/problem"
 )
 
 // Column is one column that a spec adds to the results: an axis or a derived value.
@@ -121,7 +122,7 @@ func (s *Spec) checkObjectives(c *collector) {
 	check := func(at string, names []string) {
 		for i, name := range names {
 			if !slices.Contains(known, name) {
-				if near := nearest(name, known); near != "" {
+				if near := problem.Nearest(name, known); near != "" {
 					c.add(indexed(at, i), name, "it is no metric or column; the nearest is %s", near)
 				} else {
 					c.add(indexed(at, i), name, "give a metric or column such as output_throughput_tok_s_per_gpu or p99_ttft_ms")

@@ -14,6 +14,8 @@ import (
 	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/types"
 	"github.com/expr-lang/expr/vm"
+
+	"github.com/servegrid/servegrid/simcore/problem"
 )
 
 // expressions holds the compiled exclude and derive keys of a spec.
@@ -143,7 +145,7 @@ func (x *expressions) explain(err error) string {
 			names = append(names, n)
 		}
 		slices.Sort(names)
-		if near := nearest(name, names); near != "" {
+		if near := problem.Nearest(name, names); near != "" {
 			text += "; the nearest is " + near
 		}
 	}

@@ -76,7 +76,7 @@ func (c *collector) addUnknown(path, key string, known []string) {
 		c.addMessage(path, "unknown key here; write it below its section: `%s: {%s: ...}`", section, last)
 		return
 	}
-	if near := nearest(key, known); near != "" {
+	if near := problem.Nearest(key, known); near != "" {
 		c.addMessage(path, "unknown key; the nearest is %s", near)
 	} else if home := configKeys.homeOf(key); home != "" {
 		c.addMessage(path, "unknown key here; it belongs to %s", home)

@@ -55,7 +55,7 @@ func interruptSweep(t *testing.T, after int, args ...string) (events int, stderr
 // A sweep that is interrupted three times keeps what it reported, says how to go on, and ends with the same rows
 // as one that was left alone.
 func TestInterrupt(t *testing.T) {
-	spec := writeSpec(t, strings.Replace(sixtySpec, "requests: 500", "requests: 5000", 1))
+	spec := writeSpec(t, sixtyPoints(5000/slowdown))
 	straight, resumed := filepath.Join(t.TempDir(), "straight"), filepath.Join(t.TempDir(), "resumed")
 	mustRun(t, "sweep", spec, "-q", "-o", straight)
 
@@ -89,7 +89,7 @@ func TestInterrupt(t *testing.T) {
 
 // Repeating a command that started over would lose what is finished, so the message names the flag to leave out.
 func TestInterruptFresh(t *testing.T) {
-	spec := writeSpec(t, strings.Replace(sixtySpec, "requests: 500", "requests: 2000", 1))
+	spec := writeSpec(t, sixtyPoints(2000/slowdown))
 	for _, flag := range []string{"--fresh", "--retry=all"} {
 		_, stderr := interruptSweep(t, 1, spec, "-o", filepath.Join(t.TempDir(), "out"), "--jobs", "1", flag)
 		name, _, _ := strings.Cut(flag, "=")
@@ -102,7 +102,7 @@ func TestInterruptFresh(t *testing.T) {
 // An interrupted replay ends too.
 func TestInterruptReplay(t *testing.T) {
 	report, requests := filepath.Join(t.TempDir(), "report.json"), filepath.Join(t.TempDir(), "requests.jsonl")
-	cmd := program("replay", "--input-tokens", "1000", "--output-tokens", "2000", "--request-count", "3000000", "--report-json", report, "--report-jsonl", requests)
+	cmd := program("replay", "--input-tokens", "1000", "--output-tokens", "2000", "--request-count", "200000", "--report-json", report, "--report-jsonl", requests)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	if err := cmd.Start(); err != nil {
@@ -127,7 +127,7 @@ func TestInterruptReplay(t *testing.T) {
 
 // Two sweeps at once in one folder: the second is refused and disturbs nothing.
 func TestTwoSweepsAtOnce(t *testing.T) {
-	spec := writeSpec(t, strings.Replace(sixtySpec, "requests: 500", "requests: 5000", 1))
+	spec := writeSpec(t, sixtyPoints(1500/slowdown))
 	dir := filepath.Join(t.TempDir(), "out")
 	first := program("sweep", spec, "--json", "--jobs", "1", "-o", dir)
 	stdout, err := first.StdoutPipe()

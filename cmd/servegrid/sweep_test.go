@@ -13,16 +13,18 @@ import (
 	"github.com/servegrid/servegrid/results"
 )
 
-// sixtySpec makes 60 points of some milliseconds each.
-const sixtySpec = `
+// sixtyPoints makes a spec of 60 points that replay so many requests each.
+func sixtyPoints(requests int) string {
+	return fmt.Sprintf(`
 name: sixty
-workload: {preset: {name: chat, requests: 500, seed: 1}}
+workload: {preset: {name: chat, requests: %d, seed: 1}}
 sla: {ttft_ms: 2000, itl_ms: 40}
 grid:
   deployment.workers: [1, 2, 3, 4, 5]
   engine.max_num_seqs: [4, 8, 16, 32]
   load.speedup: [0.5, 1, 2]
-`
+`, requests)
+}
 
 // writeSpec writes a spec into a folder of its own and returns its path.
 func writeSpec(t *testing.T, text string) string {
@@ -72,7 +74,7 @@ func rowsWithoutWallTime(t *testing.T, path string) [][]string {
 
 // The results do not depend on how many points run at once, or on the order in which they finish.
 func TestJobsDoNotChangeResults(t *testing.T) {
-	spec := writeSpec(t, sixtySpec)
+	spec := writeSpec(t, sixtyPoints(300))
 	one, eight := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "eight")
 	mustRun(t, "sweep", spec, "-q", "--jobs", "1", "-o", one)
 	mustRun(t, "sweep", spec, "-q", "--jobs", "8", "-o", eight)
@@ -95,7 +97,7 @@ func TestColumnsAreDocumented(t *testing.T) {
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)` \\|").FindAllSubmatch(page, -1) {
 		documented[string(m[1])] = true
 	}
-	spec := writeSpec(t, sixtySpec+`
+	spec := writeSpec(t, sixtyPoints(100)+`
 cases:
   small: {engine.num_gpu_blocks: 4096}
   large: {engine.num_gpu_blocks: 8192}

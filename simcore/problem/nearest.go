@@ -1,36 +1,44 @@
 package problem
 
-// Nearest returns the known word that a misspelt one most likely means, or "" when none is close. Of equally
+// Nearest returns the known word that a misspelled one most likely means, or "" when none is close. Of equally
 // close words the first wins.
 func Nearest(word string, known []string) string {
-	best, fewest := "", max(2, len(word)/3)+1
+	allowed := max(2, len(word)/3)
+	if len(word) <= 3 {
+		allowed = 1
+	}
+	best, bestDistance := "", allowed+1
 	for _, k := range known {
-		if d := editDistance(word, k); d < fewest {
-			best, fewest = k, d
+		if d := editDistance(word, k, bestDistance); d < bestDistance {
+			best, bestDistance = k, d
 		}
 	}
 	return best
 }
 
-// editDistance counts the bytes to insert, delete, replace or swap with their neighbour to turn a into b.
-func editDistance(a, b string) int {
+// editDistance counts the insertions, deletions, substitutions and swaps of neighbours that turn a into b. It
+// returns limit as soon as the distance cannot be below it.
+func editDistance(a, b string, limit int) int {
+	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
+		return limit
+	}
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j
 	}
-	for i := range len(a) {
-		row[0] = i + 1
-		for j := range len(b) {
-			replace := last[j]
-			if a[i] != b[j] {
-				replace++
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
 			}
-			row[j+1] = min(replace, last[j+1]+1, row[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
 			}
 		}
 		before, last, row = last, row, before
 	}
-	return last[len(b)]
+	return min(last[len(b)], limit)
 }

@@ -166,7 +166,7 @@ func newChainIndex(w *Workload) *chainIndex {
 		if w.BlockSize > 0 {
 			ids = ids[:min(len(ids), (int(w.Input[i])+w.BlockSize-1)/w.BlockSize)]
 		}
-		parent, run := uint32(noNode), Segment{}
+		parent, start := uint32(noNode), len(c.runs)
 		for _, id := range ids {
 			// In most traces an id names its whole prefix, so it occurs under one parent only.
 			f := first.get(id)
@@ -186,22 +186,21 @@ func newChainIndex(w *Workload) *chainIndex {
 				}
 				node = other
 			}
-			if run.Len > 0 && node == run.Start+run.Len {
-				run.Len++
-			} else {
-				if run.Len > 0 {
-					c.runs = append(c.runs, run)
-				}
-				run = Segment{node, 1}
-			}
+			c.runs = appendID(c.runs, start, node)
 			parent = node
-		}
-		if run.Len > 0 {
-			c.runs = append(c.runs, run)
 		}
 		c.runStart = append(c.runStart, uint32(len(c.runs)))
 	}
 	return c
+}
+
+// appendID adds an id to the segments from start on: to the last one if it comes next there.
+func appendID(segments []Segment, start int, id uint32) []Segment {
+	if last := len(segments) - 1; last >= start && segments[last].Start+segments[last].Len == id {
+		segments[last].Len++
+		return segments
+	}
+	return append(segments, Segment{id, 1})
 }
 
 // firstNode is the first node made for a hash id, plus one so that 0 means none, and that node's parent.
@@ -250,7 +249,6 @@ func (w *Workload) contentSegments(t *BlockTable) uint64 {
 		p.segment = uint32(len(t.segments))
 		if w.hashStart[i+1] > w.hashStart[i] {
 			parent := uint32(noNode)
-			var run Segment
 			tokens := tokenRuns{w: w, request: i}
 			for block := 0; ; block++ {
 				key = binary.LittleEndian.AppendUint32(key[:0], parent)
@@ -263,19 +261,9 @@ func (w *Workload) contentSegments(t *BlockTable) uint64 {
 					id = uint32(len(ids))
 					ids[string(key)] = id
 				}
-				if run.Len > 0 && id == run.Start+run.Len {
-					run.Len++
-				} else {
-					if run.Len > 0 {
-						t.segments = append(t.segments, run)
-					}
-					run = Segment{id, 1}
-				}
+				t.segments = appendID(t.segments, int(p.segment), id)
 				parent = id
 				p.known++
-			}
-			if run.Len > 0 {
-				t.segments = append(t.segments, run)
 			}
 		}
 		p.segments = uint32(len(t.segments)) - p.segment
