@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -12,14 +13,17 @@ import (
 // WriteFile writes a file so that readers see either the old content or the whole new one: write fills a file
 // beside path, which is synced to disk and then takes path's name. On an error the old file stays.
 func WriteFile(path string, write func(io.Writer) error) (err error) {
+	if info, statErr := os.Stat(path); statErr == nil && info.IsDir() {
+		return fmt.Errorf("write %s: it is a folder; name a file", path)
+	}
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".tmp-*")
 	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+		return fmt.Errorf("write %s: %w", path, withoutPath(err))
 	}
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("write %s: %w", path, errors.Join(err, os.Remove(f.Name())))
+			err = fmt.Errorf("write %s: %w", path, errors.Join(withoutPath(err), os.Remove(f.Name())))
 		}
 	}()
 	buffered := bufio.NewWriterSize(f, 1<<18)
@@ -31,6 +35,17 @@ func WriteFile(path string, write func(io.Writer) error) (err error) {
 	}
 	syncDir(dir)
 	return nil
+}
+
+// withoutPath returns what went wrong with a file, without the temporary name that means nothing to a user.
+func withoutPath(err error) error {
+	if p := new(fs.PathError); errors.As(err, &p) {
+		return p.Err
+	}
+	if l := new(os.LinkError); errors.As(err, &l) {
+		return l.Err
+	}
+	return err
 }
 
 // syncDir makes a rename inside the folder durable where the system can do so; the rename itself has succeeded.

@@ -2,6 +2,7 @@ package simcore
 
 import (
 	"math"
+	"strings"
 
 	"github.com/servegrid/servegrid/simcore/problem"
 	"github.com/servegrid/servegrid/simcore/rules"
@@ -15,7 +16,7 @@ func (c Config) Validate() problem.List {
 	var l problem.List
 	set, err := rules.For(c.Compat)
 	if err != nil {
-		l.Add("compat", c.Compat, "leave it out, or use one of: %v", rules.Names())
+		l.Add("compat", c.Compat, "leave it out, or use one of: %s", strings.Join(rules.Names(), ", "))
 	}
 	l = append(l, c.Load.validate().Under("load")...)
 	if c.Deployment.Mode != ModeAggregated {

@@ -21,7 +21,7 @@ const (
 	// childEnv names the output folder and makes the test binary the sweep that is killed.
 	childEnv = "SERVEGRID_TEST_KILL_DIR"
 	// killsEnv is the number of kills; the default keeps `go test` short.
-	killsEnv = "SERVEGRID_TEST_KILLS"
+	killsEnv = "SWEEP_TEST_KILLS"
 
 	killPoints   = 300
 	defaultKills = 10

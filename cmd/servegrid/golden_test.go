@@ -242,16 +242,16 @@ func goldenTrace(t *testing.T, name string) string {
 	return path
 }
 
-// sharedData returns the folder with the real traces, or skips the test where it is not. SERVEGRID_SHARED names it;
+// sharedData returns the folder with the real traces, or skips the test where it is not. SHARED_DATA_DIR names it;
 // the default is a folder named shared beside the checkout.
 func sharedData(t *testing.T) string {
 	t.Helper()
-	dir := os.Getenv("SERVEGRID_SHARED")
+	dir := os.Getenv("SHARED_DATA_DIR")
 	if dir == "" {
 		dir = "../../../shared"
 	}
 	if !exists(filepath.Join(dir, "traces")) {
-		t.Skip("needs the real traces: set SERVEGRID_SHARED to the folder that holds traces/mooncake")
+		t.Skip("needs the real traces: set SHARED_DATA_DIR to the folder that holds traces/mooncake")
 	}
 	return dir
 }

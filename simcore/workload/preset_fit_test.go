@@ -256,7 +256,7 @@ func realStatistics(t *testing.T) map[string]Statistics {
 	} else if !*update {
 		t.Fatal(err)
 	}
-	shared := cmp.Or(os.Getenv("SERVEGRID_SHARED"), filepath.Join(moduleRoot(t), "..", "shared"))
+	shared := cmp.Or(os.Getenv("SHARED_DATA_DIR"), filepath.Join(moduleRoot(t), "..", "shared"))
 	if _, err := os.Stat(filepath.Join(shared, "traces")); err != nil {
 		t.Log("the real traces are not here; comparing with their recorded statistics")
 		return recorded
