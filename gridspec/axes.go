@@ -2,9 +2,7 @@ package gridspec
 
 import (
 	"math"
-	"path/filepath"
 	"reflect"
-	"strings"
 
 	"github.com/servegrid/servegrid/simcore/problem"
 	"github.com/servegrid/servegrid/simcore/workload"
@@ -37,13 +35,17 @@ type option struct {
 	shown    []Value
 	set      []assignment
 	workload *workload.Spec
-	given    loadKeys
+	// workloadAt is where the workload is written.
+	workloadAt string
+	given      loadKeys
 }
 
 // assignment is a typed value for one setting.
 type assignment struct {
 	key   *key
 	value reflect.Value
+	// at is where it is written.
+	at string
 }
 
 // with adds what another option shows and sets.
@@ -51,7 +53,7 @@ func (o option) with(other option) option {
 	o.shown = append(o.shown[:len(o.shown):len(o.shown)], other.shown...)
 	o.set = append(o.set[:len(o.set):len(o.set)], other.set...)
 	if other.workload != nil {
-		o.workload = other.workload
+		o.workload, o.workloadAt = other.workload, other.workloadAt
 	}
 	o.given = o.given.or(other.given)
 	return o
@@ -159,26 +161,39 @@ func (b *axisBuilder) axis(home, path string, domain any) (*axis, []option) {
 	}
 	_, isList := domain.([]any)
 	rows := make([]option, 0, len(raw))
-	seen := make(map[Value]int, len(raw))
 	for i, v := range raw {
 		place := at
 		if isList {
 			place = indexed(at, i)
 		}
-		o, ok := b.option(place, path, v)
-		if !ok {
-			continue
+		if o, ok := b.option(place, path, v); ok {
+			rows = append(rows, o)
 		}
-		if first, twice := seen[o.shown[0]]; twice && path == workloadPath {
-			b.addMessage(place, "this workload has the same name as the one at index %d; give each a `name` of its own", first)
-		} else if twice {
-			b.add(place, v, "give every value once; it is already at index %d", first)
-		}
-		seen[o.shown[0]] = i
-		rows = append(rows, o)
+	}
+	if len(rows) == len(raw) {
+		b.checkDistinct(at, path, raw, rows)
 	}
 	b.claim(home, path, rows)
 	return a, rows
+}
+
+// checkDistinct reports values that stand twice in an axis. Workloads of one name are told apart by what differs.
+func (b *axisBuilder) checkDistinct(at, path string, raw []any, rows []option) {
+	if path == workloadPath {
+		labelWorkloads(rows)
+	}
+	seen := make(map[Value]int, len(rows))
+	for i, o := range rows {
+		first, twice := seen[o.shown[0]]
+		switch {
+		case !twice:
+			seen[o.shown[0]] = i
+		case path == workloadPath && o.workload.Name != "" && !sameWorkload(o.workload, rows[first].workload):
+			b.add(join(indexed(at, i), "name"), o.workload.Name, "the workload at index %d has this name already; give each a name of its own", first)
+		default:
+			b.add(indexed(at, i), raw[i], "give every value once; it is already at index %d", first)
+		}
+	}
 }
 
 // claim records which settings a home sets and reports those that another sets too. The workload as a whole is a
@@ -207,13 +222,13 @@ func (b *axisBuilder) option(at, path string, v any) (option, bool) {
 	before := len(b.problems)
 	var o option
 	if path == workloadPath {
-		o.workload = &workload.Spec{}
+		o.workload, o.workloadAt = &workload.Spec{}, at
 		b.bind(at, v, reflect.ValueOf(o.workload).Elem())
 		o.shown = []Value{{Kind: KindString, Str: workloadLabel(*o.workload)}}
 	} else if k, ok := configKeys.find(path); ok {
 		value := reflect.New(k.typ).Elem()
 		b.bindSetting(at, k, v, value)
-		o.set = []assignment{{k, value}}
+		o.set = []assignment{{k, value, at}}
 		o.shown = []Value{valueOf(value)}
 	} else {
 		o = b.section(at, path, v)
@@ -279,22 +294,6 @@ func (b *axisBuilder) workload(v any) {
 		b.spec.base.workload = &workload.Spec{}
 		b.bind(workloadPath, v, reflect.ValueOf(b.spec.base.workload).Elem())
 	}
-}
-
-// workloadLabel is the name of a workload in results. A trace has the names of its files, wherever they are.
-func workloadLabel(w workload.Spec) string {
-	if w.Name != "" || w.Trace == nil {
-		return w.Label()
-	}
-	files := w.Trace.Paths
-	if w.Trace.Path != "" {
-		files = []string{w.Trace.Path}
-	}
-	names := make([]string, len(files))
-	for i, f := range files {
-		names[i] = filepath.Base(filepath.ToSlash(f))
-	}
-	return strings.Join(names, " ")
 }
 
 func (b *axisBuilder) cases(cases caseMap) {

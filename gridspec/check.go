@@ -2,6 +2,7 @@ package gridspec
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/servegrid/servegrid/simcore/problem"
@@ -32,8 +33,9 @@ type finding struct {
 
 func newChecks(s *Spec) checks { return checks{spec: s, byKey: map[string]*finding{}} }
 
-// point validates a candidate and returns what is impossible about it, in one line.
-func (ch *checks) point(p *candidate, contradiction bool) string {
+// point validates a candidate and returns what is impossible about it, in one line. The rows are the options that
+// made it.
+func (ch *checks) point(p *candidate, rows []*option, contradiction bool) string {
 	problems := p.config.Validate()
 	if contradiction {
 		problems.Add("load.mode", p.config.Load.Mode, "both load.concurrency and load.rate are given; set load.mode to concurrency or rate")
@@ -42,7 +44,11 @@ func (ch *checks) point(p *candidate, contradiction bool) string {
 	lines := make([]string, len(problems))
 	for i, pr := range problems {
 		lines[i] = pr.Error()
-		ch.add(pr, ch.where(pr.Path), p, false)
+		at := ch.place(rows, pr.Path)
+		if strings.HasPrefix(pr.Path, workloadPath) {
+			pr.Path = at // it says which workload of a list
+		}
+		ch.add(pr, ch.where(at), p, false)
 	}
 	return strings.Join(lines, "; ")
 }
@@ -57,15 +63,33 @@ func workloadProblems(p *candidate) problem.List {
 	return problems
 }
 
-// where is the place of an axis that sets the path, or else of the base setting.
-func (ch *checks) where(path string) string {
-	for _, a := range ch.spec.axes {
-		if a.path == path && a.home != "" {
-			return ch.spec.layers.parser.origins.where(join(a.home, path))
+// place is the key that gives a point the setting at a path: that of an axis, case or listed workload, or else
+// that of the base.
+func (ch *checks) place(rows []*option, path string) string {
+	for _, o := range slices.Backward(rows) {
+		for _, a := range o.set {
+			if a.key.path == path {
+				return strings.TrimSuffix(a.at, lastIndex(a.at))
+			}
 		}
 	}
-	return ch.spec.layers.parser.origins.where(path)
+	for _, o := range rows {
+		if rest, below := strings.CutPrefix(path, workloadPath); below && o.workload != nil {
+			return o.workloadAt + rest
+		}
+	}
+	return path
 }
+
+// lastIndex is the index that a path ends in, such as "[2]"; empty when it ends in a key.
+func lastIndex(path string) string {
+	if strings.HasSuffix(path, "]") {
+		return path[strings.LastIndexByte(path, '['):]
+	}
+	return ""
+}
+
+func (ch *checks) where(path string) string { return ch.spec.layers.parser.origins.where(path) }
 
 // expression reports an expression that failed at a point.
 func (ch *checks) expression(x *expression, err error, p *candidate) {
@@ -104,13 +128,49 @@ func (ch *checks) add(pr problem.Problem, where string, p *candidate, fatal bool
 	f.points++
 }
 
-// describe names a point by the values of its axes.
+// maxDescribed bounds how much of a point an error repeats, in bytes.
+const maxDescribed = 60
+
+// describe names a point by the values of its axes, as many as an error has room for.
 func (ch *checks) describe(p *candidate) string {
-	parts := make([]string, len(ch.spec.axes))
+	text := ""
 	for i, a := range ch.spec.axes {
-		parts[i] = a.column + "=" + p.shown[i].String()
+		part := a.column + "=" + p.shown[i].String()
+		switch {
+		case i == 0:
+			text = part
+		case len(text)+len(part) > maxDescribed:
+			return text + ", …"
+		default:
+			text += ", " + part
+		}
 	}
-	return strings.Join(parts, ", ")
+	return text
+}
+
+// maxUnsound bounds the points of a spec that cannot be read as a whole and whose values are checked all the same.
+const maxUnsound = 10_000
+
+// unsound returns what is impossible about the settings of a spec that has other problems, so that one error lists
+// all. It takes just what is wrong at every point or with a listed workload, and with values that are written: the
+// rest may follow from the other problems.
+func (s *Spec) unsound(known Problems) Problems {
+	if s.Execution.Replicates < 1 || s.Count() > maxUnsound {
+		return nil
+	}
+	e := newExpander(s)
+	e.product(slices.DeleteFunc(slices.Clone(s.factors), func(f factor) bool { return len(f.rows) == 0 }), false)
+	var out Problems
+	for _, f := range e.checks.found {
+		path := f.problem.Path
+		_, written := s.layers.parser.origins.places[path]
+		isKnown := slices.ContainsFunc(known, func(p Problem) bool { return p.Path == path || strings.HasPrefix(p.Path, path+".") })
+		listed := strings.HasPrefix(path, workloadPath+"[") && s.Execution.OnInvalid == InvalidIsError
+		if written && !isKnown && !f.fatal && (listed || f.points == len(e.seen)) {
+			out = append(out, Problem{Where: f.where, Problem: f.problem})
+		}
+	}
+	return out
 }
 
 // err returns what makes the spec impossible: a problem that every one of the points has comes from the base and
@@ -133,6 +193,7 @@ func (ch *checks) err(points int) error {
 		}
 		out = append(out, p)
 	}
+	out.sort(ch.spec.layers.parser.name)
 	if more > 0 {
 		rest := Problem{}
 		rest.Allowed = fmt.Sprintf("and %d more", more)

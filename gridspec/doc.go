@@ -4,8 +4,9 @@
 //	spec, err := gridspec.Load(gridspec.Source{Path: "grid.yaml", Env: os.Environ(), Set: []string{"execution.seed=7"}})
 //	points, err := spec.Expand(gridspec.ExpandOptions{})
 //
-// It runs nothing and reads no file but the spec. Every error is a [Problems] that lists all that is wrong, each
-// with its place, key path, value and what is allowed.
+// It runs nothing and reads no file but the spec; [Spec.CheckTraces] looks whether the traces can be read. Every
+// error is a [Problems] that lists all that is wrong, each with its place, key path, value and what is allowed;
+// [Spec.Warnings] lists what is allowed but hardly meant.
 //
 // # Reading order
 //
@@ -14,8 +15,10 @@
 //   - layers.go, parse*.go, origins.go: file, environment and --set become one tree that remembers where each
 //     key was written.
 //   - keys.go, bind.go: the key paths of a configuration, and how values of the tree become typed fields.
-//   - axes.go, domain.go, sample.go, sobol.go: the axes and their values; columns.go: their names in results.
+//   - axes.go, domain.go, sample.go, sobol.go: the axes and their values; columns.go: their names in results;
+//     label.go: the names of workloads.
 //   - expression.go: exclude and derive.
-//   - expand.go, check.go, seeds.go: the points; id.go: their content IDs.
+//   - expand.go, check.go, seeds.go: the points; id.go: their content IDs; warnings.go, traces.go: what else is
+//     said about them.
 //   - resolved.go, schema.json, starter.yaml: the merged spec as YAML, the JSON Schema, the commented starter.
 package gridspec

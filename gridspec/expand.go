@@ -132,6 +132,10 @@ type expander struct {
 	seen   map[pointKey][]Value
 	points []Point
 	checks checks
+	// dropped counts the points that each exclude expression drops.
+	dropped map[*expression]int
+	// rows holds the options of the point that is being made.
+	rows []*option
 }
 
 func newExpander(s *Spec) *expander {
@@ -141,6 +145,7 @@ func newExpander(s *Spec) *expander {
 		axisIndex: map[*axis]int{},
 		seen:      map[pointKey][]Value{},
 		checks:    newChecks(s),
+		dropped:   map[*expression]int{},
 	}
 	for i, a := range s.axes {
 		e.axisIndex[a] = i
@@ -190,7 +195,11 @@ func (e *expander) add(factors []factor, at []int, included bool) {
 		return
 	}
 	e.seen[key] = p.shown
-	skip := e.checks.point(p, contradiction)
+	e.rows = e.rows[:0]
+	for i, f := range factors {
+		e.rows = append(e.rows, &f.rows[at[i]])
+	}
+	skip := e.checks.point(p, e.rows, contradiction)
 	e.emit(p, derived, skip)
 }
 
@@ -251,6 +260,7 @@ func (e *expander) excluded(p *candidate, usesDerived bool) bool {
 			return true
 		}
 		if out == true {
+			e.dropped[x]++
 			return true
 		}
 	}
@@ -323,7 +333,24 @@ func (e *expander) finish() ([]Point, error) {
 	if err := e.checks.err(len(e.seen)); err != nil {
 		return nil, err
 	}
+	if len(e.points) == 0 {
+		return nil, e.noPoints()
+	}
 	return e.points, nil
+}
+
+// noPoints says which expressions dropped every point.
+func (e *expander) noPoints() error {
+	var out Problems
+	for _, x := range e.spec.rules.exclude {
+		if n := e.dropped[x]; n > 0 {
+			p := Problem{Where: e.checks.where(x.path)}
+			p.Path, p.Value = x.path, show(x.source)
+			p.Allowed = fmt.Sprintf("no point is left: it drops %d of %d; leave at least one", n, e.spec.Count()/uint64(e.spec.Execution.Replicates))
+			out = append(out, p)
+		}
+	}
+	return out.err()
 }
 
 // unifyDerived gives every derived column one kind: whole numbers become floats when some values have fractions.

@@ -288,6 +288,14 @@ func TestGridProperties(t *testing.T) {
 		if len(all) != product {
 			t.Fatalf("%d points, want %d", len(all), product)
 		}
+		if kept == 0 {
+			if s, err := gridspec.Load(gridspec.Source{Data: []byte(gridText(axes, order) + exclude)}); err != nil {
+				t.Fatal(err)
+			} else if _, err := s.Expand(gridspec.ExpandOptions{}); err == nil {
+				t.Fatal("a spec without points is no error")
+			}
+			return
+		}
 		some := mustExpand(t, gridText(axes, order)+exclude)
 		if len(some) != kept {
 			t.Fatalf("%d points after exclude, want %d", len(some), kept)
@@ -346,7 +354,7 @@ derive: {x: "gpus * 2"}
 		if err != nil {
 			t.Fatal(err)
 		}
-		resolved, err := first.Resolved()
+		resolved, err := first.Resolved(".")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -354,7 +362,7 @@ derive: {x: "gpus * 2"}
 		if err != nil {
 			t.Fatalf("%v\n%s", err, resolved)
 		}
-		again, err := second.Resolved()
+		again, err := second.Resolved(".")
 		if err != nil {
 			t.Fatal(err)
 		}

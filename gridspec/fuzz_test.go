@@ -19,7 +19,7 @@ func FuzzLoad(f *testing.F) {
 		if err != nil {
 			return
 		}
-		resolved, err := s.Resolved()
+		resolved, err := s.Resolved(".")
 		if err != nil {
 			t.Fatal(err)
 		}

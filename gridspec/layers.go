@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -104,10 +105,45 @@ func (l *layered) loadEnv(environ []string) error {
 	return l.koanf.Load(provider, nil, koanf.WithMergeFunc(func(variables, tree map[string]any) error {
 		for _, name := range slices.Sorted(maps.Keys(variables)) {
 			parts := strings.Split(strings.ToLower(strings.TrimPrefix(name, EnvPrefix)), "__")
-			l.override(tree, name, parts, variables[name].(string))
+			if len(parts) > 1 || isTopLevel(parts[0]) {
+				l.override(tree, name, parts, variables[name].(string))
+			} else {
+				l.foreignVariable(name, parts[0])
+			}
 		}
 		return nil
 	}))
+}
+
+// foreignVariable handles a variable that names no key. It may belong to another program, unless it is a key path
+// with single underscores.
+func (l *layered) foreignVariable(name, rest string) {
+	for _, path := range specPaths() {
+		if strings.ReplaceAll(path, ".", "_") == rest {
+			l.refuse(name, "", "this variable changes nothing; for %s write %s%s", path, EnvPrefix, strings.ToUpper(strings.ReplaceAll(path, ".", "__")))
+			return
+		}
+	}
+	p := Problem{Where: name}
+	p.Allowed = "this variable names no key of a spec and changes nothing; two underscores separate the parts of a key path"
+	l.parser.warnings = append(l.parser.warnings, p)
+}
+
+func isTopLevel(name string) bool {
+	return slices.ContainsFunc(jsonFields(reflect.TypeFor[document]()), func(f jsonField) bool { return f.name == name })
+}
+
+// specPaths lists the key paths of settings, and of the keys that say how a spec is run.
+func specPaths() []string {
+	paths := configKeys.paths()
+	for _, section := range jsonFields(reflect.TypeFor[document]()) {
+		if t := section.typ; t.Kind() == reflect.Struct && !configKeys.isSection(section.name) {
+			for _, f := range jsonFields(t) {
+				paths = append(paths, join(section.name, f.name))
+			}
+		}
+	}
+	return paths
 }
 
 // loadSet applies one --set flag, "key.path=value".

@@ -175,13 +175,20 @@ func TestTracePathsStartAtTheSpec(t *testing.T) {
 	if w := ps[2].Workload; w.Name != "b.jsonl c.jsonl" || !slices.Equal(w.Trace.Paths, []string{filepath.Join(dir, "sub", "b.jsonl"), "/c.jsonl"}) {
 		t.Errorf("%+v %+v", w, *w.Trace)
 	}
-	resolved, err := s.Resolved()
+	out := filepath.Join(dir, "runs", "first")
+	resolved, err := s.Resolved(out)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := gridspec.Load(gridspec.Source{Data: resolved, Dir: t.TempDir()})
+	if strings.Contains(string(resolved), dir) || !strings.Contains(string(resolved), "../../sub/a.jsonl") {
+		t.Errorf("the resolved spec does not stand by itself:\n%s", resolved)
+	}
+	again, err := gridspec.Load(gridspec.Source{Data: resolved, Dir: out})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if again.Output.Dir != "." {
+		t.Errorf("the results would go to %s", again.Output.Dir)
 	}
 	if diff := cmp.Diff(ps, expand(t, again)); diff != "" {
 		t.Error(diff)
@@ -287,7 +294,8 @@ func TestLoadProblems(t *testing.T) {
 		{"loguniform", "random: {samples: 1, space: {load.speedup: {loguniform: [0, 1]}}}", []string{"low is above 0"}},
 		{"int bounds", "random: {samples: 1, space: {timing.tp: {int: [0.5, 1]}}}", []string{"low and high are whole numbers"}},
 		{"empty choices", "random: {samples: 1, space: {timing.tp: {choices: []}}}", []string{"an axis needs at least one value"}},
-		{"workload names", "workload: [{preset: {name: chat}}, {preset: {name: chat, rate: 2}}]", []string{"workload[1]: this workload has the same name as the one at index 0"}},
+		{"workload twice", "workload: [{preset: {name: chat}}, {preset: {name: chat}}]", []string{"workload[1]: ", "give every value once; it is already at index 0"}},
+		{"workload names", "workload: [{name: a, preset: {name: chat}}, {name: a, preset: {name: chat, rate: 2}}]", []string{`workload[1].name: "a" is not allowed; the workload at index 0 has this name already`}},
 		{"workload key", "workload: {preset: {nam: chat}}", []string{"workload.preset.nam: unknown key; the nearest is name"}},
 		{"empty workloads", "workload: []", []string{"workload: an axis needs at least one value"}},
 
@@ -368,7 +376,9 @@ func TestOverrideProblems(t *testing.T) {
 		{set: "grid.timing.dp=[1, x]", want: `grid.timing.dp[1]: "x" is not allowed`},
 		{set: "timing.tp=4", want: "--set timing.tp=4: timing.tp: this is an axis, so its base value has no effect; set grid.timing.tp"},
 		{env: "SERVEGRID_ENGINE__BLOCK_SISE=1", want: "SERVEGRID_ENGINE__BLOCK_SISE: engine.block_sise: unknown key"},
-		{env: "SERVEGRID_=1", want: "SERVEGRID_: the key path has an empty part"},
+		{env: "SERVEGRID___X=1", want: "SERVEGRID___X: the key path has an empty part"},
+		{env: "SERVEGRID_ENGINE_BLOCK_SIZE=1", want: "SERVEGRID_ENGINE_BLOCK_SIZE: this variable changes nothing; for engine.block_size write SERVEGRID_ENGINE__BLOCK_SIZE"},
+		{env: "SERVEGRID_OUTPUT_DIR=x", want: "for output.dir write SERVEGRID_OUTPUT__DIR"},
 		{env: "SERVEGRID_ENGINE__BLOCK_SIZE=x", want: `SERVEGRID_ENGINE__BLOCK_SIZE: engine.block_size: "x" is not allowed`},
 	} {
 		src := gridspec.Source{Path: "grid.yaml", Data: []byte(chat + "engine: {block_size: 64}\ngrid: {timing.tp: [1, 2]}")}

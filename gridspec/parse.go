@@ -44,6 +44,8 @@ func formatOf(path string) (Format, error) {
 type strictParser struct {
 	// collector holds the problems of a tree that can still be read, such as duplicate keys.
 	collector
+	// warnings are about what is allowed but hardly meant.
+	warnings Problems
 	// syntax holds those that end the reading.
 	syntax Problems
 	format Format

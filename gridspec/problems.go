@@ -2,8 +2,11 @@ package gridspec
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/servegrid/servegrid/simcore/problem"
@@ -40,6 +43,23 @@ func (ps Problems) Error() string {
 		lines[i] = p.Error()
 	}
 	return strings.Join(lines, "\n")
+}
+
+// sort puts problems into the order of their places in the file of that name; those from elsewhere follow.
+func (ps Problems) sort(file string) {
+	place := func(p Problem) (line, column int) {
+		if rest, inFile := strings.CutPrefix(p.Where, file+":"); inFile {
+			if _, err := fmt.Sscanf(rest, "%d:%d", &line, &column); err == nil {
+				return line, column
+			}
+		}
+		return math.MaxInt, 0
+	}
+	slices.SortStableFunc(ps, func(a, b Problem) int {
+		lineA, columnA := place(a)
+		lineB, columnB := place(b)
+		return cmp.Or(cmp.Compare(lineA, lineB), cmp.Compare(columnA, columnB))
+	})
 }
 
 func (ps Problems) err() error {

@@ -10,70 +10,40 @@ import (
 	"strings"
 )
 
-// Resolved returns the merged spec, with all that environment and --set changed, as canonical YAML. Loading it
-// gives the same points from any folder: the paths of traces and output are absolute.
-func (s *Spec) Resolved() ([]byte, error) {
+// resolvedComment stands at the top of every resolved spec.
+const resolvedComment = "# The spec as it was run, with what the environment and --set changed. Relative paths start at this file's folder.\n"
+
+// Resolved returns the merged spec, with all that environment and --set changed, as canonical YAML for a file in
+// the folder of the results. Loading it from there gives the same points: paths that were relative to the spec
+// become relative to that folder, and the results go to it.
+func (s *Spec) Resolved(folder string) ([]byte, error) {
+	folder, err := filepath.Abs(folder)
+	if err != nil {
+		return nil, err
+	}
 	tree := s.layers.koanf.Raw()
-	absoluteTraces(tree, s.Dir)
-	if output, ok := tree["output"].(map[string]any); ok && s.Output.Dir != "" && !filepath.IsAbs(s.Output.Dir) {
-		output["dir"] = filepath.Join(s.Dir, s.Output.Dir)
+	visitTraces(tree, func(_, path string) string { return movedPath(path, s.Dir, folder) })
+	output, ok := tree["output"].(map[string]any)
+	if !ok {
+		output = map[string]any{}
+		tree["output"] = output
 	}
-	return s.layers.parser.Marshal(tree)
+	output["dir"] = "."
+	text, err := s.layers.parser.Marshal(tree)
+	return append([]byte(resolvedComment), text...), err
 }
 
-// absoluteTraces makes the paths of traces in the workload and its axes absolute.
-func absoluteTraces(tree map[string]any, dir string) {
-	if w, ok := tree[workloadPath]; ok {
-		tree[workloadPath] = absoluteTrace(workloadPath, w, dir)
+// movedPath makes a path that starts at one folder start at another. Where no relative path leads there, such as
+// on another drive, it becomes absolute.
+func movedPath(path, from, to string) string {
+	if path == "" || path == "-" || filepath.IsAbs(path) {
+		return path
 	}
-	axes := func(v any) {
-		m, _ := v.(map[string]any)
-		for path, values := range m {
-			m[path] = absoluteTrace(path, values, dir)
-		}
+	moved, err := filepath.Rel(to, filepath.Join(from, path))
+	if err != nil {
+		return filepath.Join(from, path)
 	}
-	axes(tree["grid"])
-	axes(tree["zip"])
-	for _, method := range samplers() {
-		if m, ok := tree[method.name].(map[string]any); ok {
-			axes(m["space"])
-		}
-	}
-	cases, _ := tree["cases"].(map[string]any)
-	for _, b := range cases {
-		axes(b)
-	}
-	include, _ := tree["include"].([]any)
-	for _, b := range include {
-		axes(b)
-	}
-}
-
-// absoluteTrace rewrites the value, or list of values, at a key path when it holds the path of a trace.
-func absoluteTrace(path string, v any, dir string) any {
-	const (
-		tracePath  = workloadPath + ".trace.path"
-		tracePaths = workloadPath + ".trace.paths"
-	)
-	switch v := v.(type) {
-	case []any:
-		for i := range v {
-			v[i] = absoluteTrace(path, v[i], dir)
-		}
-	case map[string]any:
-		for k := range v {
-			inner := join(path, k)
-			if k == "choices" {
-				inner = path
-			}
-			v[k] = absoluteTrace(inner, v[k], dir)
-		}
-	case string:
-		if path == tracePath || path == tracePaths {
-			return absolutePath(v, dir)
-		}
-	}
-	return v
+	return filepath.ToSlash(moved)
 }
 
 // marshalYAML writes a tree with mappings of up to three levels as blocks and all else in one line.

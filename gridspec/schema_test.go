@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -217,7 +218,7 @@ func (w *schemaWriter) readFields(typeName string, st *ast.StructType) {
 	}
 }
 
-// describe returns the comment of a field with the key in the place of the field's name.
+// describe returns the comment of a field with keys in the place of the fields' names.
 func (w *schemaWriter) describe(t reflect.Type, f jsonField) string {
 	field := t.FieldByIndex(f.index)
 	for _, i := range f.index[:len(f.index)-1] {
@@ -227,7 +228,15 @@ func (w *schemaWriter) describe(t reflect.Type, f jsonField) string {
 	if doc == "" {
 		w.t.Errorf("%s.%s has no comment", t, field.Name)
 	}
-	return strings.Replace(doc, field.Name, f.name, 1)
+	doc = strings.Replace(doc, field.Name, f.name, 1)
+	if t == reflect.TypeFor[document]() {
+		return doc // its comments name methods, not keys: a Sobol sequence
+	}
+	for _, other := range jsonFields(t) {
+		name := regexp.MustCompile(`\b` + t.FieldByIndex(other.index).Name + `\b`)
+		doc = name.ReplaceAllLiteralString(doc, other.name)
+	}
+	return doc
 }
 
 func (w *schemaWriter) document() []byte {

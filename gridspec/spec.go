@@ -45,6 +45,8 @@ type Spec struct {
 	include []factor
 	axes    []*axis
 	rules   expressions
+	// warnings are about what is allowed but hardly meant.
+	warnings Problems
 }
 
 // settings is a configuration and what it replays, as far as it is known.
@@ -83,8 +85,11 @@ func Load(src Source) (*Spec, error) {
 	s.compile(c, &doc)
 	s.checkObjectives(c)
 	if len(c.problems) > 0 {
+		c.problems = append(c.problems, s.unsound(c.problems)...)
+		c.problems.sort(layers.parser.name)
 		return nil, c.problems
 	}
+	s.warnings = append(layers.parser.warnings, s.timingWarnings()...)
 	return s, nil
 }
 

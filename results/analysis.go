@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/servegrid/servegrid/gridspec"
 )
@@ -16,19 +17,63 @@ const (
 	FeasibleColumn = "feasible"
 )
 
-// MarkFrontier adds the boolean column on_frontier to the table and, when there are constraints, feasible. Only
-// feasible rows can be on the frontier or dominate; a row without a value in an objective never is. The error
-// lists every unknown column of the objectives and constraints.
-func MarkFrontier(t *Table, objectives []Objective, constraints []Constraint, opt FrontierOptions) error {
-	feasible, err := Feasible(t, constraints)
+// Analysis says which rows of a table are the best.
+type Analysis struct {
+	// Objectives are what the frontier optimises.
+	Objectives []Objective
+	// Constraints say which rows are feasible.
+	Constraints []Constraint
+	// By names the columns whose every combination of values has a frontier of its own. They hold the traffic, since
+	// configurations that served different traffic do not compare. Empty compares all rows.
+	By []string
+	FrontierOptions
+}
+
+// Analysis returns the analysis that the table's metadata asks for; without objectives it has the default ones.
+func (t *Table) Analysis() Analysis {
+	a := Analysis{Objectives: t.Metadata.Objectives, Constraints: t.Metadata.Constraints, By: t.Metadata.FrontierBy}
+	if len(a.Objectives) == 0 {
+		a.Objectives = DefaultObjectives()
+	}
+	return a
+}
+
+// MarkFrontier adds the boolean column on_frontier to the table and, when there are constraints, feasible, and notes
+// in the metadata which analysis they follow. Only feasible rows can be on the frontier or dominate; a row without a
+// value in an objective never is. Replicates of one configuration count once, with the mean of their figures, and
+// share their marks. The error lists every unknown column.
+func MarkFrontier(t *Table, a Analysis) error {
+	t.takeForMetrics(a)
+	c := t.Candidates()
+	if c.Replicated() && (slices.Contains(a.By, replicateColumn) || slices.ContainsFunc(a.Constraints, func(b Constraint) bool { return b.Column == replicateColumn })) {
+		return fmt.Errorf("column %s neither bounds nor splits a frontier: replicates of a configuration count together, with their mean", replicateColumn)
+	}
+	feasible, on, err := a.mark(c.Table)
+	if err != nil {
+		return err
+	}
+	t.deleteColumns(FeasibleColumn, FrontierColumn)
+	if len(a.Constraints) > 0 {
+		t.Add(boolColumn(FeasibleColumn, "Whether the point keeps every constraint.", c.spread(feasible)))
+	}
+	t.Add(boolColumn(FrontierColumn, "Whether no other feasible point is at least as good in every objective and better in one.", c.spread(on)))
+	t.Metadata.Objectives, t.Metadata.Constraints, t.Metadata.FrontierBy = a.Objectives, a.Constraints, a.By
+	return nil
+}
+
+// mark computes both marks of a table in which every row is a candidate.
+func (a Analysis) mark(t *Table) (feasible, on []bool, err error) {
+	feasible, err = Feasible(t, a.Constraints)
 	problems := []error{err}
-	values := make([][]float64, len(objectives))
-	for i, o := range objectives {
+	groups, err := t.Groups(a.By)
+	problems = append(problems, err)
+	values := make([][]float64, len(a.Objectives))
+	for i, o := range a.Objectives {
 		values[i], err = t.objective(o)
 		problems = append(problems, err)
 	}
 	if err := errors.Join(problems...); err != nil {
-		return err
+		return nil, nil, err
 	}
 	for _, v := range values {
 		for row, ok := range feasible {
@@ -37,15 +82,42 @@ func MarkFrontier(t *Table, objectives []Objective, constraints []Constraint, op
 			}
 		}
 	}
-	on, err := Frontier(objectives, values, opt)
-	if err != nil {
-		return err
+	if len(groups) == 0 { // an empty table has no groups, but the analysis must make sense all the same
+		_, err := Frontier(a.Objectives, values, a.FrontierOptions)
+		return feasible, []bool{}, err
 	}
-	if len(constraints) > 0 {
-		t.Add(boolColumn(FeasibleColumn, "Whether the point keeps every constraint.", feasible))
+	on = make([]bool, t.Rows())
+	for _, rows := range groups {
+		own := make([][]float64, len(values))
+		for i, v := range values {
+			own[i] = pick(v, rows)
+		}
+		marks, err := Frontier(a.Objectives, own, a.FrontierOptions)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i, row := range rows {
+			on[row] = marks[i]
+		}
 	}
-	t.Add(boolColumn(FrontierColumn, "Whether no other feasible point is at least as good in every objective and better in one.", on))
-	return nil
+	return feasible, on, nil
+}
+
+// Groups splits the rows by the values of some columns, in order of first appearance. Without columns all rows are
+// one group. The error lists every unknown column.
+func (t *Table) Groups(by []string) ([][]int, error) {
+	columns := make([]*Column, len(by))
+	var problems []error
+	for i, name := range by {
+		var err error
+		if columns[i], err = t.Lookup(name); err != nil {
+			problems = append(problems, fmt.Errorf("frontier by %s: %w", name, err))
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	return groupRows(t.Rows(), columns), nil
 }
 
 func (t *Table) objective(o Objective) ([]float64, error) {
@@ -58,6 +130,20 @@ func (t *Table) objective(o Objective) ([]float64, error) {
 		return nil, fmt.Errorf("objective %s: %w", o.Name, err)
 	}
 	return values, nil
+}
+
+// takeForMetrics corrects the guessed roles of a file that states none: what is optimised or bounded was measured.
+func (t *Table) takeForMetrics(a Analysis) {
+	if !t.GuessedRoles {
+		return
+	}
+	for _, c := range t.Columns {
+		optimised := slices.ContainsFunc(a.Objectives, func(o Objective) bool { return o.Name == c.Name })
+		bounded := slices.ContainsFunc(a.Constraints, func(b Constraint) bool { return b.Column == c.Name })
+		if c.Role == RoleAxis && c.numeric() && (optimised || bounded) {
+			c.Role = RoleMetric
+		}
+	}
 }
 
 func boolColumn(name, doc string, values []bool) *Column {

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -8,13 +9,16 @@ import (
 	"github.com/servegrid/servegrid/simcore/metrics"
 )
 
-// axisColumns returns one column for every axis that some row has, in order of first appearance. Rows without the
+// tableAxes returns every axis that some row has with its column, in order of first appearance. Rows without the
 // axis hold null. A whole-number and a real axis value make a real column; other mixtures make strings.
-func axisColumns(rows []Row) []*Column {
+func tableAxes(rows []Row) []*axis {
 	var axes []*axis
 	byPath := map[string]*axis{}
 	for i := range rows {
 		for _, v := range rows[i].Point.Axes {
+			if v.Path == replicateColumn {
+				continue // it repeats a point instead of varying it
+			}
 			a := byPath[v.Path]
 			if a == nil {
 				a = &axis{path: v.Path, name: v.Column, kind: v.Value.Kind}
@@ -25,25 +29,75 @@ func axisColumns(rows []Row) []*Column {
 		}
 	}
 	nameAxes(axes)
-	columns := make([]*Column, len(axes))
-	for i, a := range axes {
+	for _, a := range axes {
 		a.column = NewColumn(a.name, a.kind, len(rows))
-		a.column.Role = RoleAxis
+		a.column.Role = a.role()
 		a.column.Unit, a.column.Doc = describeAxis(a.path)
-		columns[i] = a.column
 	}
 	for i := range rows {
 		for _, v := range rows[i].Point.Axes {
-			byPath[v.Path].column.Set(i, v.Value)
+			if a := byPath[v.Path]; a != nil {
+				a.column.Set(i, v.Value)
+			}
 		}
 	}
-	return columns
+	return axes
 }
+
+// trafficColumns names the columns that say what was served rather than how: the workload, axes below it, and the
+// cases when they change the workload.
+func trafficColumns(rows []Row, axes []*axis) []string {
+	var out []string
+	var traffic []*Column
+	for _, a := range axes {
+		if (a.path == workloadPath || strings.HasPrefix(a.path, workloadPath+".")) && !a.column.constant() {
+			traffic, out = append(traffic, a.column), append(out, a.name)
+		}
+	}
+	for _, a := range axes {
+		if a.path == casePath && changesWorkload(rows, traffic) {
+			out = append(out, a.name)
+		}
+	}
+	return out
+}
+
+// changesWorkload reports whether points with equal traffic columns serve different workloads. Replicates have seeds
+// of their own, so only the first of each counts.
+func changesWorkload(rows []Row, traffic []*Column) bool {
+	for _, group := range groupRows(len(rows), traffic) {
+		var first *Row
+		for _, i := range group {
+			switch r := &rows[i]; {
+			case r.Point.Replicate > 0:
+			case first == nil:
+				first = r
+			case !reflect.DeepEqual(first.Point.Workload, r.Point.Workload):
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// The paths of axes that are no single setting.
+const (
+	workloadPath = "workload"
+	casePath     = "case"
+)
 
 type axis struct {
 	path, name string
 	kind       gridspec.Kind
 	column     *Column
+}
+
+// role tells settings from what the spec computes: a derived value has a plain name, a setting a key path.
+func (a *axis) role() Role {
+	if a.path == workloadPath || a.path == casePath || strings.Contains(a.path, ".") {
+		return RoleAxis
+	}
+	return RoleDerived
 }
 
 // nameAxes makes the columns' names unique and different from those of the table's own columns: first the whole
@@ -73,6 +127,9 @@ func reservedNames() map[string]bool {
 	for _, f := range metrics.Fields() {
 		taken[f.Name] = true
 	}
+	for _, name := range []string{replicateColumn, CommandColumn, FeasibleColumn, FrontierColumn} {
+		taken[name] = true
+	}
 	return taken
 }
 
@@ -97,9 +154,9 @@ func describeAxis(path string) (unit, doc string) {
 		}
 	}
 	switch {
-	case path == "workload":
+	case path == workloadPath:
 		return "", "Label of the replayed workload."
-	case strings.HasPrefix(path, "workload."):
+	case strings.HasPrefix(path, workloadPath+"."):
 		return unitOf(path), "Workload setting " + path + "."
 	case strings.Contains(path, "."):
 		return unitOf(path), "Setting " + path + "."

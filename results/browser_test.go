@@ -137,10 +137,12 @@ func TestReportInBrowser(t *testing.T) {
 	b.expectNoComplaints()
 }
 
+func commandOf(d ReportData, row int) string { return d.Table.Column(CommandColumn).Text(row) }
+
 func frontierOf(t *testing.T, d ReportData) []int {
 	t.Helper()
 	table := &Table{Columns: slices.Clone(d.Table.Columns)}
-	if err := MarkFrontier(table, DefaultObjectives(), d.Constraints, FrontierOptions{}); err != nil {
+	if err := MarkFrontier(table, Analysis{Objectives: DefaultObjectives(), Constraints: d.Constraints}); err != nil {
 		t.Fatal(err)
 	}
 	return rowsWhere(table.Column(FrontierColumn), true)
@@ -187,8 +189,8 @@ func checkHover(t *testing.T, b *browser, d ReportData) {
 		t.Errorf("the tooltip of row %d lacks its policy %s or state:\n%s", row, policy, tip)
 	}
 	b.do(chromedp.MouseClickXY(x, y))
-	if command := eval[string](b, `document.querySelector("#details pre").textContent`); command != d.Command(row) {
-		t.Errorf("the chosen point's command is %q; want %q", command, d.Command(row))
+	if command := eval[string](b, `document.querySelector("#details pre").textContent`); command != commandOf(d, row) {
+		t.Errorf("the chosen point's command is %q; want %q", command, commandOf(d, row))
 	}
 }
 
@@ -203,8 +205,8 @@ func checkKeyboard(t *testing.T, b *browser, d ReportData) {
 		t.Error("keyboard focus shows no tooltip")
 	}
 	b.do(chromedp.KeyEvent(kb.Enter))
-	if command := eval[string](b, `document.querySelector("#details pre").textContent`); command != d.Command(row) {
-		t.Errorf("Enter chose %q; want %q", command, d.Command(row))
+	if command := eval[string](b, `document.querySelector("#details pre").textContent`); command != commandOf(d, row) {
+		t.Errorf("Enter chose %q; want %q", command, commandOf(d, row))
 	}
 }
 
@@ -316,7 +318,7 @@ func TestHostileNamesAreInert(t *testing.T) {
 		rows[i].ID += hostile[i%len(hostile)]
 		rows[i].Point.Workload.Name = hostile[i%3]
 		rows[i].Point.Axes = append(rows[i].Point.Axes,
-			gridspec.AxisValue{Column: hostile[0], Path: hostile[0], Value: text(hostile[i%len(hostile)])},
+			gridspec.AxisValue{Column: hostile[0], Path: "engine." + hostile[0], Value: text(hostile[i%len(hostile)])},
 			gridspec.AxisValue{Column: hostile[6], Path: hostile[6], Value: integer(i)},
 			gridspec.AxisValue{Column: hostile[7], Path: hostile[7], Value: integer(i)})
 		if i%9 == 0 {
@@ -324,7 +326,8 @@ func TestHostileNamesAreInert(t *testing.T) {
 		}
 	}
 	table := NewTable(rows, Metadata{Spec: strings.Join(hostile, "\n"), Versions: map[string]string{hostile[0]: hostile[1]}})
-	b := openReport(t, ReportData{Title: hostile[0], Table: table, Command: func(int) string { return hostile[0] + hostile[2] }})
+	table.AddCommands(func(int) string { return hostile[0] + hostile[2] })
+	b := openReport(t, ReportData{Title: hostile[0], Table: table})
 	if n := eval[int](b, `document.querySelectorAll("img, script:not([type]) ~ script, [onerror], [onload]").length`); n != 0 {
 		t.Errorf("%d elements came out of names", n)
 	}

@@ -32,6 +32,22 @@ func (c Constraint) String() string {
 	return name + " " + c.Operator + " " + bound
 }
 
+// MarshalText formats the constraint as String does.
+func (c Constraint) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText reads one constraint as [ParseConstraints] does.
+func (c *Constraint) UnmarshalText(expression []byte) error {
+	all, err := ParseConstraints(string(expression))
+	if err != nil {
+		return err
+	}
+	if len(all) != 1 {
+		return fmt.Errorf("constraint %q: one is needed; it holds %d", expression, len(all))
+	}
+	*c = all[0]
+	return nil
+}
+
 // SLAConstraints bounds the 99th percentiles by an SLA: the time to first token, the time per output token, which
 // is how an SLA bounds inter-token latency, and the request latency.
 func SLAConstraints(sla simcore.SLA) []Constraint {
@@ -48,7 +64,8 @@ func SLAConstraints(sla simcore.SLA) []Constraint {
 }
 
 // ParseConstraints reads constraints joined by "&&". A side is a column name (in backquotes when it is no plain
-// word), an operator, and a number, true, false or a string, which needs quotes when it is no plain word.
+// word), an operator, and a number, true, false or a string, which needs quotes when it is no plain word. A name alone
+// asks that a boolean column is true.
 func ParseConstraints(expression string) ([]Constraint, error) {
 	l := constraintLexer{text: expression}
 	var out []Constraint
@@ -102,7 +119,7 @@ func Feasible(t *Table, constraints []Constraint) ([]bool, error) {
 func (c Constraint) predicate(column *Column) (func(row int) bool, error) {
 	if column.Kind == gridspec.KindString {
 		if c.Bound.Kind != gridspec.KindString {
-			return nil, fmt.Errorf("column %s holds strings; quote the bound", c.Column)
+			return nil, fmt.Errorf("column %s holds text; compare it with text in quotes", c.Column)
 		}
 		return func(row int) bool {
 			return !column.Null[row] && compares(c.Operator, strings.Compare(column.Strings[row], c.Bound.Str))

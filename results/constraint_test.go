@@ -15,6 +15,7 @@ func TestParseConstraints(t *testing.T) {
 		want []Constraint
 	}{
 		{"p99_ttft_ms <= 1500", []Constraint{{"p99_ttft_ms", "<=", integer(1500)}}},
+		{"ok && `is ok`", []Constraint{{"ok", "==", gridspec.Value{Kind: gridspec.KindBool, Bool: true}}, {"is ok", "==", gridspec.Value{Kind: gridspec.KindBool, Bool: true}}}},
 		{" a<1e-3 ", []Constraint{{"a", "<", float(1e-3)}}},
 		{"a >= -2 && b != 'x && y'", []Constraint{{"a", ">=", integer(-2)}, {"b", "!=", text("x && y")}}},
 		{`status == "o\"k"`, []Constraint{{"status", "==", text(`o"k`)}}},
@@ -37,7 +38,7 @@ func TestParseConstraints(t *testing.T) {
 func TestParseConstraintsErrors(t *testing.T) {
 	cases := []struct{ in, want string }{
 		{"", `constraint "", column 1: a column name is missing`},
-		{"a", "an operator is missing; use one of: <= >= == != < >"},
+		{"a b", "column 3: an operator is missing; use one of: <= >= == != < > (a name with spaces needs backquotes, as in `p99 ms` <= 1500)"},
 		{"a = 1", "column 3: an operator is missing"},
 		{"a <=", "a bound is missing"},
 		{"a <= 15ms", `column 6: "15ms" is no number`},
@@ -95,7 +96,7 @@ func TestFeasibleListsAllProblems(t *testing.T) {
 		t.Fatal("no error")
 	}
 	want := `constraint nn < 1: unknown column "nn"; did you mean n? known columns: n, x, s, b
-constraint s < 2: column s holds strings; quote the bound
+constraint s < 2: column s holds text; compare it with text in quotes
 constraint n == "x": column n holds numbers; compare it with a number
 constraint b == 1: column b holds booleans; compare it with true or false`
 	if diff := cmp.Diff(want, err.Error()); diff != "" {

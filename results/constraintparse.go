@@ -23,6 +23,9 @@ func (l *constraintLexer) constraint() (Constraint, error) {
 	if err != nil {
 		return Constraint{}, err
 	}
+	if l.skipSpace(); l.at == len(l.text) || strings.HasPrefix(l.text[l.at:], "&&") {
+		return Constraint{Column: name, Operator: "==", Bound: gridspec.Value{Kind: gridspec.KindBool, Bool: true}}, nil
+	}
 	operator, err := l.operator()
 	if err != nil {
 		return Constraint{}, err
@@ -55,7 +58,7 @@ func (l *constraintLexer) operator() (string, error) {
 			return o, nil
 		}
 	}
-	return "", fmt.Errorf("an operator is missing; use one of: %s", strings.Join(operators, " "))
+	return "", fmt.Errorf("an operator is missing; use one of: %s (a name with spaces needs backquotes, as in `p99 ms` <= 1500)", strings.Join(operators, " "))
 }
 
 func (l *constraintLexer) bound() (gridspec.Value, error) {

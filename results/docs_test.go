@@ -161,11 +161,14 @@ func resultsPage(docs map[string]string) string {
 	columnTable(&b, rows)
 	b.WriteString("\n## Where the figures come from\n\n")
 	fixedTable(&b, provenanceColumns)
+	b.WriteString("\n## How to run it again\n\n")
+	columnTable(&b, [][4]string{{CommandColumn, "string", "", commandDoc + " The report shows it with each point."}})
 	b.WriteString("\n## Columns that an analysis adds\n\n")
 	columnTable(&b, [][4]string{
 		{FeasibleColumn, "bool", "", "Whether the point keeps every constraint. Only there when constraints were given."},
 		{FrontierColumn, "bool", "", "Whether no other feasible point is at least as good in every objective and better in one."},
 	})
+	b.WriteString(frontierText)
 	b.WriteString(resultsMetadata)
 	return b.String()
 }
@@ -264,6 +267,17 @@ name is the last part of the axis's key path when that is unique (` + "`engine.b
 otherwise. An axis that would take the name of another column of this page has ` + "`axis_`" + ` in front.
 `
 
+const frontierText = `
+The frontier answers which configuration to run for given traffic. So rows that served different traffic do not compete: every
+combination of the axis ` + "`workload`" + `, the axes below ` + "`workload.`" + ` and cases that change the workload has a frontier of its own. Axes of the
+load, such as ` + "`load.concurrency`" + `, are choices along a frontier. ` + "`pareto --by`" + ` chooses other columns, ` + "`--by none`" + ` a single frontier.
+
+Rows that differ only in ` + "`replicate`" + ` are one candidate. Its objectives and bounded columns are the mean over its replicates that are
+ok, and all its rows have the same marks.
+
+The SLA of the spec bounds the frontier, also in ` + "`pareto`" + ` and ` + "`report`" + `; ` + "`--where`" + ` adds constraints and ` + "`--no-sla`" + ` leaves the file's out.
+`
+
 const settingsText = `A setting that differs between points and is no axis has a column; its name is the key path joined by ` + "`_`" + `. Settings that are equal at all
 points are in the file's metadata instead.
 
@@ -281,5 +295,14 @@ Parquet and Arrow files carry these key-value pairs. All but the spec are JSON.
 | ` + "`servegrid.workloads`" + ` | The digest of each workload, by label. |
 | ` + "`servegrid.constants`" + ` | The settings that are equal at all points, by key path. |
 | ` + "`servegrid.objectives`" + ` | What the spec optimises: name and direction. |
-| ` + "`servegrid.columns`" + ` | Unit, meaning and role of each column, by name. |
+| ` + "`servegrid.constraints`" + ` | The bounds that the SLA sets and the marks follow. |
+| ` + "`servegrid.frontier_by`" + ` | The columns of the traffic: each combination of their values has a frontier of its own. |
+| ` + "`servegrid.columns`" + ` | Unit, meaning and role of each column, by name. Roles are point, axis, derived, config and metric. |
+
+## Files that other tools made
+
+` + "`pareto`" + ` and ` + "`report`" + ` read any Parquet, CSV or JSON file with one row a point. A file of another tool states no roles, so they follow
+from names and values: the columns of this page keep their role; text and booleans are axes; a column of numbers is an axis
+when it has at most 20 distinct values and fewer than half as many as rows; all other numbers, objectives and bounded columns are metrics.
+A column named ` + "`workload`" + ` holds the traffic. CSV and JSON have no metadata, so they carry no objectives, SLA or other traffic.
 `

@@ -45,7 +45,7 @@ func ExampleMarkFrontier() {
 		return
 	}
 	objectives := []results.Objective{{Name: "tokens_per_gpu", Maximize: true}, {Name: "p99_ttft_ms"}}
-	if err := results.MarkFrontier(table, objectives, constraints, results.FrontierOptions{}); err != nil {
+	if err := results.MarkFrontier(table, results.Analysis{Objectives: objectives, Constraints: constraints}); err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -12,7 +12,7 @@ import (
 // decimals, dates and lists) and Polars write it.
 func TestReadFilesOfOtherTools(t *testing.T) {
 	shared := map[string]string{
-		"gpu": "axis h200|b200|", "workers": "axis 1||3", "f32": "metric 1.5|2.5|", "ok": "axis true|false|true", "name": "axis a|b|ü", "u8": "axis 1|2|255",
+		"gpu": "axis h200|b200|", "workers": "metric 1||3", "f32": "metric 1.5|2.5|", "ok": "axis true|false|true", "name": "axis a|b|ü", "u8": "metric 1|2|255",
 	}
 	cases := []struct {
 		file  string
@@ -48,5 +48,23 @@ func TestReadFilesOfOtherTools(t *testing.T) {
 				t.Errorf("%s: note %q; want one on %s", c.file, table.Notes[i], note)
 			}
 		}
+	}
+}
+
+// In a file without roles what repeats is an axis; what is optimised or bounded is a metric all the same.
+func TestRolesOfAForeignFile(t *testing.T) {
+	table := readContent(t, "seed,latency,depth,limit\n1,11,1,5\n2,12,1,5\n3,13,2,7\n4,14,2,7\n5,15,2,7\n")
+	if err := MarkFrontier(table, Analysis{Objectives: []Objective{{Name: "latency"}}, Constraints: mustParse(t, "limit > 0")}); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]Role{"seed": RoleMetric, "latency": RoleMetric, "depth": RoleAxis, "limit": RoleMetric}
+	for name, role := range want {
+		if got := table.Column(name).Role; got != role {
+			t.Errorf("%s is a column of the role %s; want %s", name, got, role)
+		}
+	}
+	_, err := readContent(t, "a\n1\nfast\n").Column("a").Float64s()
+	if err == nil || !strings.Contains(err.Error(), `such as "fast" in row 2`) {
+		t.Errorf("error %v; want one with the row and the value", err)
 	}
 }

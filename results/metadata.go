@@ -15,6 +15,10 @@ type Metadata struct {
 	Versions map[string]string
 	// Objectives are what the spec optimises; empty means [DefaultObjectives].
 	Objectives []Objective
+	// Constraints say which points are feasible. [NewTable] fills it from the SLA.
+	Constraints []Constraint
+	// FrontierBy names the columns of the traffic; see [Analysis]. [NewTable] fills it.
+	FrontierBy []string
 	// Workloads maps each workload's label to its digest. [NewTable] fills it.
 	Workloads map[string]string
 	// Constants holds the settings that are equal at all points, by key path. [NewTable] fills it.
@@ -26,12 +30,14 @@ type KeyValue struct{ Key, Value string }
 
 // The keys of the pairs.
 const (
-	keySpec       = "servegrid.spec"
-	keyVersions   = "servegrid.versions"
-	keyObjectives = "servegrid.objectives"
-	keyWorkloads  = "servegrid.workloads"
-	keyConstants  = "servegrid.constants"
-	keyColumns    = "servegrid.columns"
+	keySpec        = "servegrid.spec"
+	keyVersions    = "servegrid.versions"
+	keyObjectives  = "servegrid.objectives"
+	keyWorkloads   = "servegrid.workloads"
+	keyConstants   = "servegrid.constants"
+	keyConstraints = "servegrid.constraints"
+	keyFrontierBy  = "servegrid.frontier_by"
+	keyColumns     = "servegrid.columns"
 )
 
 // columnInfo is what a file says about a column beyond its name and type.
@@ -57,6 +63,8 @@ func (t *Table) KeyValues() ([]KeyValue, error) {
 	}{
 		{keyColumns, columns, true},
 		{keyConstants, m.Constants, len(m.Constants) > 0},
+		{keyConstraints, m.Constraints, len(m.Constraints) > 0},
+		{keyFrontierBy, m.FrontierBy, len(m.FrontierBy) > 0},
 		{keyObjectives, m.Objectives, len(m.Objectives) > 0},
 		{keyVersions, m.Versions, len(m.Versions) > 0},
 		{keyWorkloads, m.Workloads, len(m.Workloads) > 0},
@@ -88,6 +96,8 @@ func (t *Table) applyKeyValues(lookup func(key string) (string, bool)) {
 	}{
 		{keyColumns, &columns},
 		{keyConstants, &t.Metadata.Constants},
+		{keyConstraints, &t.Metadata.Constraints},
+		{keyFrontierBy, &t.Metadata.FrontierBy},
 		{keyObjectives, &t.Metadata.Objectives},
 		{keyVersions, &t.Metadata.Versions},
 		{keyWorkloads, &t.Metadata.Workloads},

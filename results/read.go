@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
-	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/simcore/metrics"
 )
 
@@ -103,9 +103,26 @@ func (t *Table) checkNames() error {
 	return nil
 }
 
+// An unknown column of numbers is taken for an axis when it has few distinct values for its rows, since what is varied
+// repeats and what is measured seldom does.
+const mostAxisValues = 20
+
+func looksVaried(c *Column) bool {
+	if !c.numeric() {
+		return true
+	}
+	distinct := len(groupRows(c.Len(), []*Column{c}))
+	return distinct <= mostAxisValues && 2*distinct < c.Len()
+}
+
 // describe gives columns that the file says nothing about their role and, when they are known, unit and meaning.
-// Unknown real numbers are taken for metrics, since what is measured seldom is whole, and all else for axes.
+// Text, booleans and numbers that look varied are axes, other numbers metrics. In a file without any roles a column
+// of workloads separates the frontiers, as it would in a sweep.
 func (t *Table) describe() {
+	t.GuessedRoles = !slices.ContainsFunc(t.Columns, func(c *Column) bool { return c.Role != "" })
+	if c := t.Column(workloadPath); t.GuessedRoles && c != nil && !c.constant() {
+		t.Metadata.FrontierBy = []string{workloadPath}
+	}
 	known := map[string]columnInfo{}
 	for _, f := range metrics.Fields() {
 		known[f.Name] = columnInfo{Unit: f.Unit, Doc: f.Doc, Role: RoleMetric}
@@ -115,16 +132,17 @@ func (t *Table) describe() {
 			known[f.name] = columnInfo{Unit: f.unit, Doc: f.doc, Role: f.role}
 		}
 	}
+	known[CommandColumn] = columnInfo{Doc: commandDoc, Role: RolePoint}
 	for _, c := range t.Columns {
 		info, ok := known[c.Name]
 		switch {
 		case c.Role != "":
 		case ok:
 			c.Unit, c.Doc, c.Role = info.Unit, info.Doc, info.Role
-		case c.Kind == gridspec.KindFloat:
-			c.Role = RoleMetric
-		default:
+		case looksVaried(c):
 			c.Role = RoleAxis
+		default:
+			c.Role = RoleMetric
 		}
 	}
 }

@@ -13,17 +13,13 @@ import (
 type ReportData struct {
 	// Title heads the page.
 	Title string
-	// Table holds the points: from [NewTable], or [ReadTable] for a file of any origin.
+	// Table holds the points: from [NewTable], or [ReadTable] for a file of any origin. Its commands, when it has any
+	// (see [Table.AddCommands]), are shown with each point.
 	Table *Table
-	// Objectives are what the frontier optimises; empty means those of the table's metadata, then
-	// [DefaultObjectives]. Objectives that are no numeric column of the table are left out of the report.
-	Objectives []Objective
-	// Constraints say which points are feasible; the others are drawn hollow and are never on the frontier.
-	Constraints []Constraint
-	// Frontier refines the frontier over Objectives.
-	Frontier FrontierOptions
-	// Command returns the exact command that reproduces the point of a row; nil leaves commands out.
-	Command func(row int) string
+	// Analysis says what the frontier optimises; infeasible points are drawn hollow. Without objectives those of the
+	// table's metadata count, then [DefaultObjectives]. Objectives that are no numeric column of the table are left
+	// out of the report.
+	Analysis
 }
 
 //go:embed report

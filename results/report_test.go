@@ -30,9 +30,10 @@ func madeUpReport(t testing.TB) ReportData {
 		t.Fatal(err)
 	}
 	table := NewTable(madeUpRows(1), Metadata{Spec: madeUpSpec, Versions: map[string]string{"servegrid": "0.1.0", "simulator": "1"}})
-	return ReportData{Title: "Chat on one to eight workers", Table: table, Constraints: constraints, Command: func(row int) string {
+	table.AddCommands(func(row int) string {
 		return fmt.Sprintf("servegrid sweep grid.yaml --point %s", table.Column("id").Text(row))
-	}}
+	})
+	return ReportData{Title: "Chat on one to eight workers", Table: table, Analysis: Analysis{Constraints: constraints}}
 }
 
 func renderReport(t testing.TB, d ReportData) string {
@@ -73,7 +74,7 @@ func TestReportIgnoresEarlierMarks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := MarkFrontier(marked.Table, DefaultObjectives(), constraints, FrontierOptions{}); err != nil {
+	if err := MarkFrontier(marked.Table, Analysis{Objectives: DefaultObjectives(), Constraints: constraints}); err != nil {
 		t.Fatal(err)
 	}
 	columns := len(marked.Table.Columns)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/servegrid/servegrid/gridspec"
@@ -12,18 +13,24 @@ import (
 
 // reportPayload is the data inside a report, column by column to keep the file small.
 type reportPayload struct {
-	Title       string            `json:"title"`
-	Rows        int               `json:"rows"`
-	Columns     []reportColumn    `json:"columns"`
-	Objectives  []Objective       `json:"objectives"`
-	Constraints []string          `json:"constraints"`
-	Infeasible  []int             `json:"infeasible"`
-	Frontier    []int             `json:"frontier"`
-	Commands    *reportCommands   `json:"commands,omitempty"`
-	Spec        string            `json:"spec"`
-	Versions    map[string]string `json:"versions"`
-	Workloads   map[string]string `json:"workloads"`
-	Constants   []reportConstant  `json:"constants"`
+	Title       string         `json:"title"`
+	Rows        int            `json:"rows"`
+	Columns     []reportColumn `json:"columns"`
+	Objectives  []Objective    `json:"objectives"`
+	Constraints []reportBound  `json:"constraints"`
+	By          []string       `json:"by"`
+	Infeasible  []int          `json:"infeasible"`
+	Frontier    []int          `json:"frontier"`
+	// Candidates holds the candidate of each row, Counted whether the row counts; both only with replicates.
+	Candidates []int  `json:"candidates,omitempty"`
+	Counted    []bool `json:"counted,omitempty"`
+	// Closest holds, for each traffic without a frontier, the point that misses the constraints by least.
+	Closest   []reportClosest   `json:"closest"`
+	Commands  *reportCommands   `json:"commands,omitempty"`
+	Spec      string            `json:"spec"`
+	Versions  map[string]string `json:"versions"`
+	Workloads map[string]string `json:"workloads"`
+	Constants []reportConstant  `json:"constants"`
 }
 
 // reportColumn is a column without its equal rows: strings are numbers into Words.
@@ -39,6 +46,19 @@ type reportColumn struct {
 	Values []any    `json:"values"`
 }
 
+// reportBound is a constraint. Bound is null when it is no number.
+type reportBound struct {
+	Text     string   `json:"text"`
+	Column   string   `json:"column"`
+	Operator string   `json:"operator"`
+	Bound    *float64 `json:"bound"`
+}
+
+type reportClosest struct {
+	Row    int    `json:"row"`
+	Misses string `json:"misses"`
+}
+
 // reportConstant is a setting or column with one value.
 type reportConstant struct {
 	Name  string `json:"name"`
@@ -52,37 +72,69 @@ type reportCommands struct {
 }
 
 func newReportPayload(d ReportData) (*reportPayload, error) {
-	d.Table = d.Table.withoutMarks()
-	objectives := reportObjectives(d)
-	marked := &Table{Columns: slices.Clone(d.Table.Columns)}
+	marked := *d.Table
+	marked.deleteColumns(FrontierColumn, FeasibleColumn)
+	commands := marked.Column(CommandColumn)
+	marked.deleteColumns(CommandColumn)
+	d.Table = &marked
+	d.Objectives = reportObjectives(d)
 	p := &reportPayload{
-		Title: d.Title, Rows: d.Table.Rows(), Objectives: objectives, Constraints: []string{}, Infeasible: []int{}, Frontier: []int{},
-		Spec: d.Table.Metadata.Spec, Versions: d.Table.Metadata.Versions, Workloads: d.Table.Metadata.Workloads,
-		Commands: newReportCommands(d), Constants: reportConstants(d.Table), Columns: reportColumns(d.Table),
+		Title: d.Title, Rows: marked.Rows(), Objectives: d.Objectives, Constraints: reportBounds(d.Constraints), By: []string{},
+		Infeasible: []int{}, Frontier: []int{}, Closest: []reportClosest{}, Spec: marked.Metadata.Spec, Versions: marked.Metadata.Versions,
+		Workloads: marked.Metadata.Workloads, Commands: newReportCommands(commands),
 	}
-	for _, c := range d.Constraints {
-		p.Constraints = append(p.Constraints, c.String())
+	p.By = append(p.By, d.By...)
+	if len(d.Objectives) > 0 {
+		if err := p.mark(d); err != nil {
+			return nil, err
+		}
 	}
-	if len(objectives) == 0 {
-		return p, nil
-	}
-	if err := MarkFrontier(marked, objectives, d.Constraints, d.Frontier); err != nil {
-		return nil, err
-	}
-	p.Frontier = rowsWhere(marked.Column(FrontierColumn), true)
-	if len(d.Constraints) > 0 {
-		p.Infeasible = rowsWhere(marked.Column(FeasibleColumn), false)
-	}
+	marked.deleteColumns(FrontierColumn, FeasibleColumn)
+	p.Constants, p.Columns = reportConstants(d), reportColumns(d)
 	return p, nil
 }
 
-// withoutMarks leaves out the columns of an earlier [MarkFrontier], since the report marks rows itself.
-func (t *Table) withoutMarks() *Table {
-	out := *t
-	out.Columns = slices.DeleteFunc(slices.Clone(t.Columns), func(c *Column) bool {
-		return c.Name == FrontierColumn || c.Name == FeasibleColumn
-	})
-	return &out
+// mark fills in the frontier and what else follows from the analysis.
+func (p *reportPayload) mark(d ReportData) error {
+	if err := MarkFrontier(d.Table, d.Analysis); err != nil {
+		return err
+	}
+	p.Frontier = rowsWhere(d.Table.Column(FrontierColumn), true)
+	if len(d.Constraints) > 0 {
+		p.Infeasible = rowsWhere(d.Table.Column(FeasibleColumn), false)
+	}
+	c := d.Table.Candidates()
+	if c.Replicated() {
+		p.Candidates, p.Counted = c.Of, make([]bool, len(c.Of))
+		for _, rows := range c.Counted {
+			for _, row := range rows {
+				p.Counted[row] = true
+			}
+		}
+	}
+	groups, err := c.Table.Groups(d.By)
+	on := c.Table.Column(FrontierColumn)
+	for _, rows := range groups {
+		if slices.ContainsFunc(rows, func(row int) bool { return on.Bools[row] }) {
+			continue
+		}
+		if row, misses := d.Closest(c.Table, rows); misses != nil {
+			p.Closest = append(p.Closest, reportClosest{Row: c.Rows[row][0], Misses: JoinMisses(misses)})
+		}
+	}
+	return err
+}
+
+func reportBounds(constraints []Constraint) []reportBound {
+	out := []reportBound{}
+	for _, c := range constraints {
+		b := reportBound{Text: c.String(), Column: c.Column, Operator: c.Operator}
+		if size := c.size(); !math.IsNaN(size) && !math.IsInf(size, 0) {
+			b.Bound = &size
+		}
+		out = append(out, b)
+	}
+	return out
 }
 
 func rowsWhere(c *Column, value bool) []int {
@@ -111,15 +163,16 @@ func reportObjectives(d ReportData) []Objective {
 	return out
 }
 
-// reportColumns leaves out the columns whose rows are all equal, apart from the status and the axes.
-func reportColumns(t *Table) []reportColumn {
+// reportColumns leaves out the columns whose rows are all equal, apart from the status, the axes and what the analysis
+// uses.
+func reportColumns(d ReportData) []reportColumn {
 	better := map[string]metrics.Direction{}
 	for _, f := range metrics.Fields() {
 		better[f.Name] = f.Better
 	}
 	out := []reportColumn{}
-	for _, c := range t.Columns {
-		if hiddenInReport(c) {
+	for _, c := range d.Table.Columns {
+		if d.hides(c) {
 			continue
 		}
 		r := reportColumn{Name: c.Name, Unit: c.Unit, Doc: c.Doc, Role: c.Role, Values: make([]any, c.Len())}
@@ -135,8 +188,10 @@ func reportColumns(t *Table) []reportColumn {
 	return out
 }
 
-func hiddenInReport(c *Column) bool {
-	return c.constant() && c.Name != "status" && c.Role != RoleAxis && (c.Role != RoleMetric || c.Len() != 1)
+func (d ReportData) hides(c *Column) bool {
+	used := slices.ContainsFunc(d.Objectives, func(o Objective) bool { return o.Name == c.Name }) ||
+		slices.ContainsFunc(d.Constraints, func(b Constraint) bool { return b.Column == c.Name }) || slices.Contains(d.By, c.Name)
+	return !used && c.constant() && c.Name != "status" && c.Role != RoleAxis && (c.Role != RoleMetric || c.Len() != 1)
 }
 
 func (r *reportColumn) fill(c *Column) {
@@ -181,7 +236,8 @@ func shortFloat(v float64) any {
 }
 
 // reportConstants lists the settings that are equal at all points, then the columns whose rows are equal.
-func reportConstants(t *Table) []reportConstant {
+func reportConstants(d ReportData) []reportConstant {
+	t := d.Table
 	out := []reportConstant{}
 	for _, s := range settings() {
 		if v, ok := t.Metadata.Constants[s.path]; ok {
@@ -189,7 +245,7 @@ func reportConstants(t *Table) []reportConstant {
 		}
 	}
 	for _, c := range t.Columns {
-		if hiddenInReport(c) && c.Len() > 0 && !c.Null[0] && c.Role != RoleMetric {
+		if d.hides(c) && c.Len() > 0 && !c.Null[0] && c.Role != RoleMetric {
 			out = append(out, reportConstant{Name: c.Name, Value: c.Text(0)})
 		}
 	}
@@ -210,24 +266,21 @@ func constantText(v any) string {
 	return ""
 }
 
-func newReportCommands(d ReportData) *reportCommands {
-	if d.Command == nil || d.Table.Rows() == 0 {
+// newReportCommands cuts off what all commands share. It is nil unless every row has one.
+func newReportCommands(column *Column) *reportCommands {
+	if column == nil || column.Kind != gridspec.KindString || slices.Contains(column.Null, true) || column.Len() == 0 {
 		return nil
 	}
-	c := &reportCommands{Prefix: d.Command(0), Rests: make([]string, d.Table.Rows())}
-	for row := range c.Rests {
-		c.Rests[row] = d.Command(row)
-		shared := 0
-		for shared < min(len(c.Prefix), len(c.Rests[row])) && c.Prefix[shared] == c.Rests[row][shared] {
-			shared++
+	prefix := column.Strings[0]
+	for _, command := range column.Strings {
+		for !strings.HasPrefix(command, prefix) {
+			_, size := utf8.DecodeLastRuneInString(prefix)
+			prefix = prefix[:len(prefix)-size]
 		}
-		for shared > 0 && shared < len(c.Prefix) && !utf8.RuneStart(c.Prefix[shared]) {
-			shared--
-		}
-		c.Prefix = c.Prefix[:shared]
 	}
-	for row := range c.Rests {
-		c.Rests[row] = c.Rests[row][len(c.Prefix):]
+	c := &reportCommands{Prefix: prefix, Rests: make([]string, column.Len())}
+	for row, command := range column.Strings {
+		c.Rests[row] = command[len(prefix):]
 	}
 	return c
 }

@@ -1,6 +1,11 @@
 package results
 
-import "github.com/servegrid/servegrid/gridspec"
+import (
+	"slices"
+
+	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/simcore/metrics"
+)
 
 // Status says how a point ended.
 type Status string
@@ -28,4 +33,15 @@ type Row struct {
 	Metrics []float64
 	// WorkloadDigest identifies the replayed work.
 	WorkloadDigest string
+}
+
+// KeepsSLA reports whether the row's figures are within the bounds of its point's SLA; see [SLAConstraints].
+func (r *Row) KeepsSLA() bool {
+	for _, b := range SLAConstraints(r.Point.Config.SLA) {
+		at := slices.IndexFunc(metrics.Fields(), func(f metrics.Field) bool { return f.Name == b.Column })
+		if at < 0 || at >= len(r.Metrics) || !compareFloats(b.Operator, r.Metrics[at], b.size()) {
+			return false
+		}
+	}
+	return true
 }

@@ -11,23 +11,25 @@ import (
 )
 
 // NewTable returns the table of a sweep, one row a point in the order given. Its columns are, in this order: how
-// the point ended; every axis; the workload and the GPUs; every metric that some point has; every setting that
+// the point ended; every axis and derived value; the workload and the GPUs; every metric that some point has; every setting that
 // differs between points and is no axis; where the figures come from. Settings that are equal at all points go
-// into the metadata's Constants, the digests into its Workloads. Points that failed or were skipped have no
-// metrics.
+// into the metadata's Constants, the digests into its Workloads; the SLA becomes its Constraints and the axes of the
+// traffic its FrontierBy. Points that failed or were skipped have no metrics.
 func NewTable(rows []Row, m Metadata) *Table {
 	t := &Table{Metadata: m}
-	axes := axisColumns(rows)
+	axes := tableAxes(rows)
 	t.addPointColumns(rows)
 	taken := map[string]bool{}
-	for _, c := range axes {
-		taken[c.Name] = true
-		t.Columns = append(t.Columns, c)
+	for _, a := range axes {
+		taken[a.name] = true
+		t.Columns = append(t.Columns, a.column)
 	}
 	t.addDerivedColumns(rows, taken)
 	t.addMetrics(rows)
 	t.addSettings(rows)
 	t.addProvenance(rows)
+	t.Metadata.Constraints = commonSLA(rows)
+	t.Metadata.FrontierBy = trafficColumns(rows, axes)
 	t.Metadata.Workloads = map[string]string{}
 	for _, r := range rows {
 		if r.WorkloadDigest != "" {
@@ -35,6 +37,34 @@ func NewTable(rows []Row, m Metadata) *Table {
 		}
 	}
 	return t
+}
+
+// CommandColumn holds the command line that simulates a row's point by itself.
+const CommandColumn = "reproduce"
+
+// AddCommands adds the column of the command lines that reproduce each row.
+func (t *Table) AddCommands(command func(row int) string) {
+	c := NewColumn(CommandColumn, gridspec.KindString, t.Rows())
+	c.Doc, c.Role = commandDoc, RolePoint
+	for row := range t.Rows() {
+		c.Set(row, text(command(row)))
+	}
+	t.Add(c)
+}
+
+const commandDoc = "Command line that simulates the point by itself."
+
+// commonSLA returns the bounds of the SLA when all points have the same one.
+func commonSLA(rows []Row) []Constraint {
+	for i := range rows {
+		if rows[i].Point.Config.SLA != rows[0].Point.Config.SLA {
+			return nil
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return SLAConstraints(rows[0].Point.Config.SLA)
 }
 
 // fixedColumn is a column that every table has, whatever the sweep varies.
@@ -70,7 +100,7 @@ var pointColumns = []fixedColumn{
 
 // derivedColumns follow the axes. An axis or derived value of the same name takes a column's place.
 var derivedColumns = []fixedColumn{
-	{"replicate", "", "Number of the repetition, from 0; present when the spec asks for more than one.", RolePoint, gridspec.KindInt,
+	{replicateColumn, "", "Number of the repetition, from 0; present when the spec asks for more than one.", RolePoint, gridspec.KindInt,
 		func(r *Row) gridspec.Value { return integer(r.Point.Replicate) }},
 	{"workload", "", "Label of the replayed workload.", RolePoint, gridspec.KindString,
 		func(r *Row) gridspec.Value { return text(r.Point.Workload.Label()) }},
@@ -115,7 +145,7 @@ func (t *Table) addPointColumns(rows []Row) {
 func (t *Table) addDerivedColumns(rows []Row, taken map[string]bool) {
 	for _, f := range derivedColumns {
 		c := f.build(rows)
-		if taken[c.Name] || c.Name == "replicate" && c.constant() {
+		if taken[c.Name] || c.Name == replicateColumn && c.constant() {
 			continue
 		}
 		t.Columns = append(t.Columns, c)

@@ -150,6 +150,9 @@ func unitOf(path string) string {
 	case "concurrency":
 		return "sessions"
 	case "rate":
+		if strings.HasPrefix(path, "workload.") {
+			return "requests/s"
+		}
 		return "sessions/s"
 	case "workers":
 		return "workers"

@@ -17,8 +17,10 @@ type Role string
 const (
 	// RolePoint columns identify a point and say how it ended.
 	RolePoint Role = "point"
-	// RoleAxis columns hold what the sweep varied, derived values included.
+	// RoleAxis columns hold what the sweep varied.
 	RoleAxis Role = "axis"
+	// RoleDerived columns hold what the spec computes from the axes.
+	RoleDerived Role = "derived"
 	// RoleConfig columns hold resolved settings that differ between points without being an axis.
 	RoleConfig Role = "config"
 	// RoleMetric columns hold what the simulation measured.
@@ -132,26 +134,41 @@ func (c *Column) Text(row int) string {
 	return formatValue(v)
 }
 
-// Float64s returns the values as numbers, with NaN for nulls, 0 and 1 for booleans. A string column is an error.
+// Float64s returns the values as numbers, with NaN for nulls, 0 and 1 for booleans. A string column is an error,
+// which names the first value that is no number.
 func (c *Column) Float64s() ([]float64, error) {
 	if c.Kind == gridspec.KindString {
-		return nil, fmt.Errorf("column %s holds strings; a number is needed", c.Name)
+		for row, s := range c.Strings {
+			if _, number := parseFloat(s); !number && !c.Null[row] {
+				return nil, fmt.Errorf("column %s holds text, such as %q in row %d; numbers are needed", c.Name, s, row+1)
+			}
+		}
+		return nil, fmt.Errorf("column %s holds text; numbers are needed", c.Name)
 	}
 	out := make([]float64, c.Len())
 	for i := range out {
-		switch {
-		case c.Null[i]:
-			out[i] = math.NaN()
-		case c.Kind == gridspec.KindInt:
-			out[i] = float64(c.Ints[i])
-		case c.Kind == gridspec.KindFloat:
-			out[i] = c.Floats[i]
-		case c.Bools[i]:
-			out[i] = 1
-		}
+		out[i] = c.number(i)
 	}
 	return out, nil
 }
+
+// number is the value of a row that is no string, NaN for a null.
+func (c *Column) number(row int) float64 {
+	switch {
+	case c.Null[row]:
+		return math.NaN()
+	case c.Kind == gridspec.KindInt:
+		return float64(c.Ints[row])
+	case c.Kind == gridspec.KindFloat:
+		return c.Floats[row]
+	case c.Bools[row]:
+		return 1
+	}
+	return 0
+}
+
+// numeric reports whether the column holds integers or reals.
+func (c *Column) numeric() bool { return c.Kind == gridspec.KindInt || c.Kind == gridspec.KindFloat }
 
 // constant reports whether all rows are equal, nulls included.
 func (c *Column) constant() bool {
@@ -194,6 +211,8 @@ type Table struct {
 	Metadata Metadata
 	// Notes says what a reader left out and why.
 	Notes []string
+	// GuessedRoles is set when the file states no roles, so that they follow from names and values.
+	GuessedRoles bool
 }
 
 // Rows is the number of rows.
@@ -214,7 +233,7 @@ func (t *Table) Column(name string) *Column {
 	return nil
 }
 
-// Lookup returns the column of that name; the error of an unknown one names the nearest and lists all.
+// Lookup returns the column of that name; the error of an unknown one names the nearest ones.
 func (t *Table) Lookup(name string) (*Column, error) {
 	if c := t.Column(name); c != nil {
 		return c, nil
@@ -241,7 +260,10 @@ func (t *Table) names() []string {
 	return names
 }
 
-// unknownColumn is the error for a column that does not exist. It names the nearest known one and lists all.
+// mostNamed bounds how many columns an error lists.
+const mostNamed = 5
+
+// unknownColumn is the error for a column that does not exist. It names the nearest known ones.
 func unknownColumn(name string, known []string) error {
 	if len(known) == 0 {
 		return fmt.Errorf("unknown column %q: the table has no columns", name)
@@ -249,6 +271,10 @@ func unknownColumn(name string, known []string) error {
 	hint := ";"
 	if n := problem.Nearest(name, known); n != "" {
 		hint = "; did you mean " + n + "?"
+	}
+	if len(known) > mostNamed {
+		near := problem.Closest(name, known, mostNamed)
+		return fmt.Errorf("unknown column %q%s the nearest of %d columns: %s", name, hint, len(known), strings.Join(near, ", "))
 	}
 	return fmt.Errorf("unknown column %q%s known columns: %s", name, hint, strings.Join(known, ", "))
 }

@@ -77,6 +77,21 @@ type journal struct {
 	size int64
 }
 
+// unused counts the usable results of the journal that are of none of the rows.
+func (j *journal) unused(rows []results.Row, semanticVersion string) int {
+	used := make(map[string]bool, len(rows))
+	for i := range rows {
+		used[rows[i].ID] = true
+	}
+	n := 0
+	for id, r := range j.results {
+		if !used[id] && r.usable(semanticVersion) {
+			n++
+		}
+	}
+	return n
+}
+
 // maxLine bounds a line; a damaged file may have no line ends at all.
 const maxLine = 16 << 20
 

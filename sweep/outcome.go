@@ -58,6 +58,9 @@ type JournalState struct {
 	// of the simulator, or lack a metric of this one; Versions names the semantic versions.
 	OtherVersions int
 	Versions      []string
+	// Unused counts the results that could be reused but belong to none of the sweep's points. They stay in the
+	// journal and are not in Outcome.Rows. It is known once the sweep is not interrupted.
+	Unused int
 	// Damaged counts lines that were unreadable and were left out. A line that was cut off by a crash is normal:
 	// it was never reported as finished.
 	Damaged int

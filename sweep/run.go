@@ -60,6 +60,9 @@ func run(ctx context.Context, points []gridspec.Point, f *folder, opt *Options) 
 		Rows: rows, Counts: ledger.counts(rows), Journal: f.state(opt.semanticVersion),
 		Interrupted: ctx.Err() != nil && ledger.unsettled() > 0,
 	}
+	if !out.Interrupted {
+		out.Journal.Unused = f.journal.unused(rows, opt.semanticVersion)
+	}
 	if journalErr != nil {
 		journalErr = fmt.Errorf("%s cannot be written: %w; %d finished points are kept: make room and run the same sweep again for the others",
 			out.Journal.Path, cause(journalErr), len(rows))

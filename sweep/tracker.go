@@ -15,6 +15,8 @@ type Objective struct {
 	Metric string
 	// Better says which way it gets better.
 	Better metrics.Direction
+	// Feasible says which rows can be the best; nil takes all.
+	Feasible func(*results.Row) bool
 }
 
 // rateMemory is how far the rate looks back: what happened this long ago counts 1/e.
@@ -46,7 +48,7 @@ type Progress struct {
 	// rate; it is meaningful when ETAKnown is set.
 	Elapsed, ETA time.Duration
 	ETAKnown     bool
-	// Best is the best row by the objective so far, and BestValue its value; nil when there is none.
+	// Best is the best feasible row by the objective so far, and BestValue its value; nil when there is none.
 	Best      *results.Row
 	BestValue float64
 }
@@ -124,7 +126,7 @@ func (t *Tracker) consider(row results.Row) {
 		return
 	}
 	v := row.Metrics[t.metric]
-	if math.IsNaN(v) {
+	if math.IsNaN(v) || t.objective.Feasible != nil && !t.objective.Feasible(&row) {
 		return
 	}
 	p := &t.progress

@@ -79,7 +79,7 @@ func TestTrackerBest(t *testing.T) {
 		better metrics.Direction
 		want   int
 	}{{metrics.LowerIsBetter, 2}, {metrics.HigherIsBetter, 4}} {
-		tr := NewTracker(9, Objective{name, tt.better}, time.Now)
+		tr := NewTracker(9, Objective{Metric: name, Better: tt.better}, time.Now)
 		if tr.Progress().Best != nil {
 			t.Error("a best row before there is any")
 		}
@@ -90,5 +90,19 @@ func TestTrackerBest(t *testing.T) {
 		if best := tr.Progress().Best; best == nil || best.Point.Index != tt.want {
 			t.Errorf("best = %+v, want point %d", best, tt.want)
 		}
+	}
+}
+
+// A row that is not feasible is never the best.
+func TestTrackerBestIsFeasible(t *testing.T) {
+	metric := metrics.Fields()[0].Name
+	tr := NewTracker(2, Objective{Metric: metric, Better: metrics.HigherIsBetter, Feasible: func(r *results.Row) bool { return r.ID == "good" }}, time.Now)
+	for id, value := range map[string]float64{"good": 1, "bad": 2} {
+		row := results.Row{ID: id, Status: results.StatusOK, Metrics: noMetrics()}
+		row.Metrics[0] = value
+		tr.Finished(Finished{Row: row})
+	}
+	if p := tr.Progress(); p.Best == nil || p.Best.ID != "good" {
+		t.Errorf("the best is %+v", p.Best)
 	}
 }

@@ -18,6 +18,24 @@ func exactlyOne(what string) cobra.PositionalArgs {
 	}
 }
 
+// atMostOne accepts one argument, which what names, or none.
+func atMostOne(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return exactlyOne(what)(cmd, args)
+	}
+}
+
+// plural counts things whose name takes an s: "1 point", "2 points".
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
 // onlySubcommands refuses arguments of a command that does nothing itself, and suggests the nearest subcommand.
 func onlySubcommands(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
@@ -44,6 +62,7 @@ func newHelp(root *cobra.Command) *cobra.Command {
 				return err
 			}
 			cmd.InitDefaultHelpFlag()
+			cmd.InitDefaultVersionFlag()
 			return cmd.Help()
 		},
 	}

@@ -20,7 +20,7 @@ func (j *sweepJob) conclude(out sweep.Outcome, failOn []results.Constraint) erro
 		if err != nil {
 			return err
 		}
-		if err := j.writeFiles(t, out.Rows); err != nil {
+		if err := j.writeFiles(t); err != nil {
 			return err
 		}
 		if err := j.print(out, t); err != nil {
@@ -68,22 +68,23 @@ func (j *sweepJob) failures(out sweep.Outcome) error {
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d of %d points failed; the columns reason and error of %s say why, --retry failed runs them again",
-		out.Counts.Failed, out.Counts.Total, filepath.Join(j.dir, sweep.ResultsFile))
+	fmt.Fprintf(&b, "%d of %s failed; the columns reason and error of %s say why, --retry failed runs them again",
+		out.Counts.Failed, plural(out.Counts.Total, "point"), filepath.Join(j.dir, sweep.ResultsFile))
 	for _, reason := range reasons {
 		fmt.Fprintf(&b, "\n  %s (%d): %s", reason, count[reason], strings.ReplaceAll(first[reason], "\n", "\n    "))
 	}
 	return errors.New(b.String())
 }
 
-// kept reports whether some point keeps all constraints of --fail-on, whose columns are known to exist.
+// kept reports whether some point keeps all constraints of --fail-on, whose columns are known to exist. Replicates
+// count with their mean.
 func kept(t *results.Table, constraints []results.Constraint) bool {
-	feasible, err := results.Feasible(t, constraints)
+	feasible, err := results.Feasible(t.Candidates().Table, constraints)
 	return err == nil && (len(constraints) == 0 || slices.Contains(feasible, true))
 }
 
 // writeFiles writes the resolved spec, the report and the further formats.
-func (j *sweepJob) writeFiles(t *results.Table, rows []results.Row) error {
+func (j *sweepJob) writeFiles(t *results.Table) error {
 	if err := results.WriteFile(filepath.Join(j.dir, specFile), func(w io.Writer) error {
 		_, err := w.Write(j.resolved)
 		return err
@@ -95,11 +96,9 @@ func (j *sweepJob) writeFiles(t *results.Table, rows []results.Row) error {
 		title = filepath.Base(j.specPath)
 	}
 	data := results.ReportData{
-		Title:       title,
-		Table:       t,
-		Objectives:  j.objectives(),
-		Constraints: slaConstraints(rows),
-		Command:     func(row int) string { return reproduceCommand(rows[row].Point) },
+		Title:    title,
+		Table:    t,
+		Analysis: t.Analysis(),
 	}
 	if err := results.WriteFile(filepath.Join(j.dir, reportFile), func(w io.Writer) error {
 		return results.WriteReport(w, data)
@@ -119,20 +118,6 @@ func (j *sweepJob) writeFiles(t *results.Table, rows []results.Row) error {
 	return nil
 }
 
-// slaConstraints are the bounds of the SLA, when all points have the same one.
-func slaConstraints(rows []results.Row) []results.Constraint {
-	if len(rows) == 0 {
-		return nil
-	}
-	sla := rows[0].Point.Config.SLA
-	for i := range rows {
-		if rows[i].Point.Config.SLA != sla {
-			return nil
-		}
-	}
-	return results.SLAConstraints(sla)
-}
-
 // print shows the frontier and where everything is.
 func (j *sweepJob) print(out sweep.Outcome, t *results.Table) error {
 	if j.flags.quiet {
@@ -149,11 +134,11 @@ func (j *sweepJob) print(out sweep.Outcome, t *results.Table) error {
 		return nil
 	}
 	w := j.state.stdout
-	if err := printFrontier(w, t, j.objectives(), slaConstraints(out.Rows)); err != nil {
+	if err := printFrontier(w, t, t.Analysis()); err != nil {
 		return err
 	}
 	c := out.Counts
-	fmt.Fprintf(w, "%d points: %d ok, %d failed, %d skipped", c.Total, c.OK, c.Failed, c.Skipped)
+	fmt.Fprintf(w, "%s: %d ok, %d failed, %d skipped", plural(c.Total, "point"), c.OK, c.Failed, c.Skipped)
 	if c.Reused > 0 {
 		fmt.Fprintf(w, "; %d simulated now, %d reused", c.Simulated, c.Reused)
 	}
@@ -168,13 +153,16 @@ func (j *sweepJob) print(out sweep.Outcome, t *results.Table) error {
 func journalNotes(out sweep.Outcome) []string {
 	var notes []string
 	if s := out.Journal; s.OtherVersions > 0 {
-		notes = append(notes, fmt.Sprintf("%d earlier results come from another simulator version (%v) and were not used", s.OtherVersions, s.Versions))
+		notes = append(notes, fmt.Sprintf("%s of another simulator version (%v) not used", plural(s.OtherVersions, "earlier result"), s.Versions))
 	}
 	if n := out.Journal.Damaged; n > 0 {
-		notes = append(notes, fmt.Sprintf("%d lines of the journal were unreadable and left out", n))
+		notes = append(notes, fmt.Sprintf("%s of the journal unreadable and left out", plural(n, "line")))
+	}
+	if n := out.Journal.Unused; n > 0 {
+		notes = append(notes, fmt.Sprintf("%s also keeps %s of points that this spec does not have; %s leaves them out", sweep.JournalFile, plural(n, "earlier result"), sweep.ResultsFile))
 	}
 	if n := out.Counts.KeptFailed; n > 0 {
-		notes = append(notes, fmt.Sprintf("%d earlier failures were kept; --retry failed runs them again", n))
+		notes = append(notes, fmt.Sprintf("%s kept; --retry failed runs again what failed", plural(n, "earlier failure")))
 	}
 	for _, name := range out.Journal.SetAside {
 		notes = append(notes, "set aside: "+name)

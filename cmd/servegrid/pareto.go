@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/sweep"
 )
@@ -17,56 +19,81 @@ import (
 type analysisFlags struct {
 	maximize, minimize []string
 	where              string
+	noSLA              bool
+	by                 []string
 	epsilon            float64
 	firstOfTies        bool
 }
 
 func (f *analysisFlags) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.StringSliceVar(&f.maximize, "maximize", nil, "columns that should be high")
+	fs.StringSliceVar(&f.maximize, "maximize", nil, "columns that should be high; the default is the file's objectives")
 	fs.StringSliceVar(&f.minimize, "minimize", nil, "columns that should be low")
-	fs.StringVar(&f.where, "where", "", "constraints joined by &&, such as 'p99_ttft_ms <= 1500 && gpus <= 8'")
+	fs.StringVar(&f.where, "where", "", "constraints besides the file's, joined by &&, such as 'p99_ttft_ms <= 1500 && gpus <= 8'")
+	fs.BoolVar(&f.noSLA, "no-sla", false, "leave out the file's own constraints, which come from the SLA of its spec")
+	fs.StringSliceVar(&f.by, "by", nil, "columns with a frontier for each value, or none; the default is the traffic: workload axes")
 	fs.Float64Var(&f.epsilon, "epsilon", 0, "relative difference that does not matter: 0.01 is 1 %")
 	fs.BoolVar(&f.firstOfTies, "first-of-ties", false, "keep only the first of rows that are equal in every objective")
 }
 
 // load reads a results file, or the one in a sweep's folder, and marks its frontier.
-func (f *analysisFlags) load(path string) (*results.Table, []results.Objective, []results.Constraint, error) {
+func (f *analysisFlags) load(st *state, path string) (*results.Table, results.Analysis, error) {
 	t, err := readResults(path)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, results.Analysis{}, err
 	}
-	objectives := f.objectives(t)
-	var constraints []results.Constraint
-	if f.where != "" {
-		if constraints, err = results.ParseConstraints(f.where); err != nil {
-			return nil, nil, nil, fmt.Errorf("--where: %w", err)
-		}
+	a, err := f.analysis(t)
+	if err != nil {
+		return nil, a, err
 	}
-	if !(f.epsilon >= 0) {
-		return nil, nil, nil, fmt.Errorf("--epsilon: %v is not allowed; give 0 or more", f.epsilon)
+	if err := results.MarkFrontier(t, a); err != nil {
+		return nil, a, err
 	}
-	if err := results.MarkFrontier(t, objectives, constraints, f.options(len(objectives))); err != nil {
-		return nil, nil, nil, err
+	for _, note := range append(t.Notes, missingValues(t, a.Objectives)...) {
+		fmt.Fprintln(st.stderr, note)
 	}
-	return t, objectives, constraints, nil
+	return t, a, nil
 }
 
-func (f *analysisFlags) objectives(t *results.Table) []results.Objective {
-	var out []results.Objective
+// analysis is that of the file with what the flags change.
+func (f *analysisFlags) analysis(t *results.Table) (results.Analysis, error) {
+	a := t.Analysis()
+	if len(f.maximize)+len(f.minimize) > 0 {
+		a.Objectives = nil
+	} else if len(t.Metadata.Objectives) == 0 {
+		for _, o := range a.Objectives {
+			if t.Column(o.Name) == nil {
+				return a, fmt.Errorf("the file names no objectives; give --maximize and --minimize; numeric columns: %s", numericColumns(t))
+			}
+		}
+	}
 	for _, name := range f.maximize {
-		out = append(out, results.Objective{Name: name, Maximize: true})
+		a.Objectives = append(a.Objectives, results.Objective{Name: name, Maximize: true})
 	}
 	for _, name := range f.minimize {
-		out = append(out, results.Objective{Name: name})
+		a.Objectives = append(a.Objectives, results.Objective{Name: name})
 	}
-	if len(out) == 0 {
-		out = t.Metadata.Objectives
+	if f.noSLA {
+		a.Constraints = nil
 	}
-	if len(out) == 0 {
-		out = results.DefaultObjectives()
+	if f.where != "" {
+		constraints, err := results.ParseConstraints(f.where)
+		if err != nil {
+			return a, fmt.Errorf("--where: %w", err)
+		}
+		a.Constraints = append(slices.Clone(a.Constraints), constraints...)
 	}
-	return out
+	if len(f.by) > 0 {
+		a.By = f.by
+	}
+	if len(f.by) == 1 && f.by[0] == "none" {
+		a.By = nil
+	}
+	if !(f.epsilon >= 0) {
+		return a, fmt.Errorf("--epsilon: %v is not allowed; give 0 or more", f.epsilon)
+	}
+	a.FrontierOptions = f.options(len(a.Objectives))
+	return a, nil
 }
 
 func (f *analysisFlags) options(n int) results.FrontierOptions {
@@ -83,6 +110,43 @@ func (f *analysisFlags) options(n int) results.FrontierOptions {
 	return opt
 }
 
+// mostListed bounds how many columns an error lists.
+const mostListed = 12
+
+func numericColumns(t *results.Table) string {
+	var names []string
+	for _, c := range t.Columns {
+		if c.Kind == gridspec.KindInt || c.Kind == gridspec.KindFloat {
+			names = append(names, c.Name)
+		}
+	}
+	switch n := len(names); {
+	case n == 0:
+		return "none"
+	case n > mostListed:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostListed], ", "), n-mostListed)
+	}
+	return strings.Join(names, ", ")
+}
+
+// missingValues counts the rows that an objective leaves out. Rows that are not ok say so themselves.
+func missingValues(t *results.Table, objectives []results.Objective) []string {
+	var notes []string
+	status := t.Column("status")
+	for _, o := range objectives {
+		n := 0
+		for row, null := range t.Column(o.Name).Null {
+			if null && (status == nil || status.Text(row) == string(results.StatusOK)) {
+				n++
+			}
+		}
+		if n > 0 {
+			notes = append(notes, fmt.Sprintf("%s without a value in %s: never on the frontier", plural(n, "row"), o.Name))
+		}
+	}
+	return notes
+}
+
 // readResults reads a results file; a folder stands for its results.parquet.
 func readResults(path string) (*results.Table, error) {
 	if isFolder(path) {
@@ -93,50 +157,72 @@ func readResults(path string) (*results.Table, error) {
 
 func newPareto(st *state) *cobra.Command {
 	var f analysisFlags
-	var format, output string
+	var out tableOutput
 	cmd := &cobra.Command{
 		Use:   "pareto RESULTS",
 		Short: "Find the Pareto frontier of a results file",
 		Long: `pareto prints the rows that no other row dominates. RESULTS is a sweep's folder, or any Parquet, CSV or JSON file
-with one row a point. With --output, or a --format other than table, all rows are written with the columns on_frontier and feasible.`,
+with one row a point. Objectives, SLA and traffic are those of the sweep unless flags change them: rows that served
+different traffic are never compared, and replicates count once, with their mean. With --output, or a --format other
+than table, all rows are written with the columns on_frontier and feasible.
+
+In --where a column whose name has spaces goes into backquotes, and a boolean one may stand alone.`,
 		Args: exactlyOne("RESULTS"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			t, objectives, constraints, err := f.load(args[0])
+			t, a, err := f.load(st, args[0])
 			if err != nil {
 				return err
 			}
-			for _, note := range t.Notes {
-				fmt.Fprintln(st.stderr, note)
-			}
-			return writeTable(st, t, objectives, constraints, format, output)
+			return out.write(st, t, a)
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&format, "format", "", "table, csv, json, parquet or arrow; the default is by the extension of --output, else table")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "file to write; the default is the standard output")
+	fs := cmd.Flags()
+	fs.StringVar(&out.format, "format", "", "table, csv, json, parquet or arrow; the default is by the extension of --output, else table")
+	fs.StringVarP(&out.path, "output", "o", "", "file to write; the default is the standard output")
+	fs.BoolVar(&out.frontierOnly, "frontier-only", false, "write only the rows on the frontier")
 	return cmd
 }
 
-func writeTable(st *state, t *results.Table, objectives []results.Objective, constraints []results.Constraint, format, output string) error {
-	if format == "" {
-		if format = strings.TrimPrefix(filepath.Ext(output), "."); format == "" {
-			format = "table"
+// tableOutput says how and where a marked table goes.
+type tableOutput struct {
+	format, path string
+	frontierOnly bool
+}
+
+func (o tableOutput) write(st *state, t *results.Table, a results.Analysis) error {
+	if o.format == "" {
+		if o.format = strings.TrimPrefix(filepath.Ext(o.path), "."); o.format == "" {
+			o.format = "table"
 		}
 	}
-	if format == "table" {
-		if output != "" {
+	if o.format == "table" {
+		if o.path != "" {
 			return errors.New("--output needs a --format, or an extension such as .csv")
 		}
-		return printFrontier(st.stdout, t, objectives, constraints)
+		return printFrontier(st.stdout, t, a)
 	}
-	write, err := tableWriter(format)
+	write, err := tableWriter(o.format)
 	if err != nil {
 		return fmt.Errorf("--format: %w", err)
 	}
-	if output == "" {
+	var on []int
+	for row, is := range t.Column(results.FrontierColumn).Bools {
+		if is {
+			on = append(on, row)
+		}
+	}
+	if o.frontierOnly {
+		t = t.Select(on)
+	}
+	if o.path == "" {
 		return write(st.stdout, t)
 	}
-	return results.WriteFile(output, func(w io.Writer) error { return write(w, t) })
+	if err := results.WriteFile(o.path, func(w io.Writer) error { return write(w, t) }); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(st.stderr, "%s, %d on the frontier%s: %s\n", plural(t.Rows(), "row"), len(on), constraintsText(a.Constraints), o.path)
+	return err
 }
 
 func newReport(st *state) *cobra.Command {
@@ -146,21 +232,21 @@ func newReport(st *state) *cobra.Command {
 		Use:   "report RESULTS",
 		Short: "Make report.html from a results file",
 		Long: `report makes the one-file HTML report from a sweep's folder, or from any Parquet, CSV or JSON file with one row a
-point, such as one made in pandas.`,
+point, such as one made in pandas. Objectives, SLA and traffic are those of the sweep unless flags change them.`,
 		Args: exactlyOne("RESULTS"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			t, objectives, constraints, err := f.load(args[0])
+			t, a, err := f.load(st, args[0])
 			if err != nil {
 				return err
 			}
 			if title == "" {
 				title = filepath.Base(args[0])
 			}
-			data := results.ReportData{Title: title, Table: t, Objectives: objectives, Constraints: constraints, Frontier: f.options(len(objectives))}
+			data := results.ReportData{Title: title, Table: t, Analysis: a}
 			if err := results.WriteFile(output, func(w io.Writer) error { return results.WriteReport(w, data) }); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(st.stdout, "Report: %s\n", output)
+			_, err = fmt.Fprintf(st.stdout, "%s\nReport: %s\n", headline(a), output)
 			return err
 		},
 	}

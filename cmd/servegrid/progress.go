@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,7 +37,7 @@ type drawer interface {
 }
 
 func newProgress(st *state, f *sweepFlags, objectives []results.Objective) *progress {
-	objective := sweep.Objective{Metric: objectives[0].Name, Better: metrics.LowerIsBetter}
+	objective := sweep.Objective{Metric: objectives[0].Name, Better: metrics.LowerIsBetter, Feasible: (*results.Row).KeepsSLA}
 	if objectives[0].Maximize {
 		objective.Better = metrics.HigherIsBetter
 	}
@@ -138,17 +139,20 @@ func (d *barDrawer) tail(p sweep.Progress, metric string) string {
 
 // summaryLine says in a few words how a sweep gets on.
 func summaryLine(p sweep.Progress, metric string) string {
-	text := fmt.Sprintf("%.1f/s", p.Rate)
+	var parts []string
+	if p.Done > p.Reused+p.Skipped { // nothing else took time
+		parts = append(parts, figure(p.Rate)+"/s")
+	}
 	if p.ETAKnown && p.Left > 0 {
-		text += fmt.Sprintf(", %s left", p.ETA.Round(time.Second))
+		parts = append(parts, fmt.Sprintf("%s left", p.ETA.Round(time.Second)))
 	}
 	if p.Failed > 0 {
-		text += fmt.Sprintf(", %d failed", p.Failed)
+		parts = append(parts, fmt.Sprintf("%d failed", p.Failed))
 	}
 	if p.Best != nil {
-		text += fmt.Sprintf(", best %s %.4g", metric, p.BestValue)
+		parts = append(parts, fmt.Sprintf("best %s %s", metric, figure(p.BestValue)))
 	}
-	return text
+	return strings.Join(parts, ", ")
 }
 
 // lineDrawer prints a line now and then.
@@ -175,7 +179,11 @@ func (d *lineDrawer) close(p sweep.Progress) {
 }
 
 func (d *lineDrawer) line(p sweep.Progress) {
-	fmt.Fprintf(d.out, "%d of %d points, %s\n", p.Done, p.Total, summaryLine(p, d.metric))
+	line := fmt.Sprintf("%d of %s", p.Done, plural(p.Total, "point"))
+	if summary := summaryLine(p, d.metric); summary != "" {
+		line += ", " + summary
+	}
+	fmt.Fprintln(d.out, line)
 }
 
 // eventDrawer prints one JSON object an event.

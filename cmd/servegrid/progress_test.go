@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/servegrid/servegrid/results"
+	"github.com/servegrid/servegrid/sweep"
 )
 
 // runOnTerminal runs a command line whose standard error is a terminal.
@@ -34,5 +37,32 @@ func TestProgressBar(t *testing.T) {
 	refused := runOnTerminal("sweep", spec, "-o", spec)
 	if refused.code != exitRefused || strings.Contains(refused.stderr, "points") {
 		t.Errorf("exit code %d: %q", refused.code, refused.stderr)
+	}
+}
+
+// A sweep that only reused earlier results has no rate.
+func TestSummaryLine(t *testing.T) {
+	for _, c := range []struct {
+		p    sweep.Progress
+		want string
+	}{
+		{sweep.Progress{Done: 3, Reused: 3, ETAKnown: true}, ""},
+		{sweep.Progress{Done: 3, Reused: 2, Rate: 0.25, Left: 1, ETA: 4 * time.Second, ETAKnown: true}, "0.25/s, 4s left"},
+		{sweep.Progress{Done: 3, Rate: 1234.5, Failed: 1, Best: &results.Row{}, BestValue: 6114}, "1,234.50/s, 1 failed, best x 6,114.00"},
+	} {
+		if got := summaryLine(c.p, "x"); got != c.want {
+			t.Errorf("%q; want %q", got, c.want)
+		}
+	}
+}
+
+func TestTerminalNumbers(t *testing.T) {
+	for got, want := range map[string]string{
+		exact(1048576): "1,048,576", exact(0.5): "0.5", exact(1.5e300): "1.5e+300", exact(0): "0", withSeparators("-1234567.25"): "-1,234,567.25",
+		figure(0.00123456): "0.001235", figure(1234.5): "1,234.50",
+	} {
+		if got != want {
+			t.Errorf("%s; want %s", got, want)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/simcore"
@@ -50,7 +51,7 @@ What the reference lacks is a section of the grid spec as JSON, such as --timing
 	fs.StringVar(&f.engineArgs, "extra-engine-args", "", "engine arguments as a JSON object, such as '{\"block_size\":64}'")
 	fs.StringVar(&f.compat, "compat", "", "rule set: leave out for the newest engines' behaviour, dynamo-1.3 for the reference's")
 	fs.StringVar(&f.timing, "timing", "", "the spec's timing section as JSON")
-	fs.StringVar(&f.preset, "preset", "", "the spec's workload.preset section as JSON, or a preset's name")
+	fs.StringVar(&f.preset, "preset", "", "a preset's name ("+strings.Join(workload.PresetNames(), ", ")+"), or the spec's workload.preset section as JSON")
 	fs.StringVar(&f.sla, "sla", "", "the spec's sla section as JSON")
 	fs.StringArrayVar(&f.set, "set", nil, "override one key of the spec: key.path=value (repeatable)")
 	fs.IntVar(&f.inputTokens, "input-tokens", 0, "synthetic workload: input tokens of each request")
@@ -146,36 +147,30 @@ func (f *replayFlags) point(cmd *cobra.Command, traces []string) (*gridspec.Poin
 	}
 	loaded, err := gridspec.Load(gridspec.Source{Path: flagsSource, Data: data, Format: gridspec.JSON, Set: f.set, Dir: "."})
 	if err != nil {
-		return nil, blameFlags(err)
+		return nil, blameFlags(cmd.Flags(), err)
 	}
 	points, err := loaded.Expand(gridspec.ExpandOptions{MaxPoints: 1})
 	if err != nil {
-		return nil, blameFlags(err)
+		return nil, blameFlags(cmd.Flags(), err)
 	}
 	return &points[0], nil
 }
 
 // workload describes what to replay: trace files, a preset or synthetic requests.
 func (f *replayFlags) workload(cmd *cobra.Command, traces []string) (map[string]any, error) {
-	synthetic := f.inputTokens != 0 || f.outputTokens != 0 || f.requestCount != 0
-	given := 0
-	for _, is := range []bool{len(traces) > 0, synthetic, f.preset != ""} {
-		if is {
-			given++
-		}
+	synthetic := firstChanged(cmd.Flags(), "input-tokens", "output-tokens", "request-count")
+	if err := oneWorkload(traces, f.preset, synthetic); err != nil {
+		return nil, err
 	}
-	if given != 1 {
-		return nil, fmt.Errorf("give either a trace file, or --preset, or --input-tokens, --output-tokens and --request-count for a synthetic workload")
+	if synthetic == "" {
+		if name := firstChanged(cmd.Flags(), "arrival-interval-ms", "turns-per-session", "shared-prefix-ratio", "num-prefix-groups", "inter-turn-delay-ms"); name != "" {
+			return nil, fmt.Errorf("%s is for synthetic workloads; it does nothing with a trace file or preset", name)
+		}
 	}
 	switch {
 	case len(traces) > 0:
-		for _, name := range []string{"arrival-interval-ms", "turns-per-session", "shared-prefix-ratio", "num-prefix-groups", "inter-turn-delay-ms"} {
-			if cmd.Flags().Changed(name) {
-				return nil, fmt.Errorf("--%s is for synthetic workloads; it does nothing with a trace file", name)
-			}
-		}
 		return map[string]any{"trace": map[string]any{"paths": traces, "format": f.format, "block_size": f.traceBlockSize}}, nil
-	case synthetic:
+	case synthetic != "":
 		return map[string]any{"synthetic": map[string]any{
 			"input_tokens": f.inputTokens, "output_tokens": f.outputTokens, "requests": f.requestCount,
 			"arrival_interval_ms": f.arrivalIntervalMs, "turns_per_session": f.turnsPerSession,
@@ -186,6 +181,41 @@ func (f *replayFlags) workload(cmd *cobra.Command, traces []string) (map[string]
 		return map[string]any{"preset": section}, err
 	}
 	return map[string]any{"preset": map[string]any{"name": f.preset}}, nil
+}
+
+// oneWorkload refuses none and more than one of trace files, a preset and the flags of a synthetic workload, of
+// which one is named.
+func oneWorkload(traces []string, preset, synthetic string) error {
+	var given []string
+	if len(traces) > 0 {
+		given = append(given, "the trace "+traces[0])
+	}
+	if preset != "" {
+		given = append(given, "--preset")
+	}
+	if synthetic != "" {
+		given = append(given, synthetic)
+	}
+	const how = "give either a trace file, or --preset, or --input-tokens, --output-tokens and --request-count for a synthetic workload"
+	switch len(given) {
+	case 0:
+		return errors.New("there is nothing to replay; " + how)
+	case 1:
+		return nil
+	case 2:
+		return fmt.Errorf("both %s and %s are given; %s", given[0], given[1], how)
+	}
+	return fmt.Errorf("%s are all given; %s", strings.Join(given, ", "), how)
+}
+
+// firstChanged returns the first of some flags that is given, with its dashes; empty when none is.
+func firstChanged(flags *pflag.FlagSet, names ...string) string {
+	for _, name := range names {
+		if flags.Changed(name) {
+			return "--" + name
+		}
+	}
+	return ""
 }
 
 // sections adds the parts of the spec that are given as JSON.

@@ -26,7 +26,10 @@ var flagOfKey = map[string]string{
 	"load.max_sim_time_seconds":              "--max-sim-time-seconds",
 	"engine":                                 "--extra-engine-args",
 	"timing":                                 "--timing",
-	"sla":                                    "the SLA",
+	"sla":                                    "--sla",
+	"sla.ttft_ms":                            "--sla-ttft-ms",
+	"sla.itl_ms":                             "--sla-itl-ms",
+	"sla.e2e_ms":                             "--sla-e2e-ms",
 	"workload.preset":                        "--preset",
 	"workload.trace":                         "the trace",
 	"workload.trace.format":                  "--trace-format",
@@ -42,7 +45,7 @@ var flagOfKey = map[string]string{
 }
 
 // blameFlags says of the problems in the spec that the flags make up which flag caused each.
-func blameFlags(err error) error {
+func blameFlags(flags *pflag.FlagSet, err error) error {
 	var problems gridspec.Problems
 	if !errors.As(err, &problems) {
 		return err
@@ -50,17 +53,19 @@ func blameFlags(err error) error {
 	blamed := make(gridspec.Problems, len(problems))
 	for i, p := range problems {
 		if strings.HasPrefix(p.Where, flagsSource) {
-			p.Where = flagOf(p.Path)
+			p.Where = flagOf(flags, p.Path)
 		}
 		blamed[i] = p
 	}
 	return blamed
 }
 
-// flagOf finds the flag of a key path, or of the nearest section around it.
-func flagOf(path string) string {
+// flagOf finds the flag of a key path, or of the nearest section around it. A bound of the SLA has two flags, of
+// which the more special one wins.
+func flagOf(flags *pflag.FlagSet, path string) string {
 	for path != "" {
-		if flag, ok := flagOfKey[path]; ok {
+		flag, ok := flagOfKey[path]
+		if ok && (!strings.HasPrefix(path, "sla.") || flags.Changed(strings.TrimPrefix(flag, "--"))) {
 			return flag
 		}
 		path = path[:max(0, strings.LastIndexAny(path, ".["))]

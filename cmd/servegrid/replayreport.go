@@ -3,8 +3,10 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,11 +24,9 @@ import (
 // writeReportJSON writes the report with the reference's keys, sorted, and returns where. An empty path makes a
 // new file in the working folder, a folder one in it.
 func writeReportJSON(path string, now time.Time, report *simcore.Report, wall time.Duration) (string, error) {
-	name := now.Format("servegrid_replay_report_20060102_150405.json")
-	if path == "" {
-		path = name
-	} else if info, err := os.Stat(path); err == nil && info.IsDir() {
-		path = filepath.Join(path, name)
+	folder := ""
+	if path == "" || isFolder(path) {
+		folder, path = path, ""
 	}
 	values := map[string]any{
 		"simulator_version": report.SimulatorVersion,
@@ -51,13 +51,37 @@ func writeReportJSON(path string, now time.Time, report *simcore.Report, wall ti
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return "", fmt.Errorf("--report-json: %w", err)
+	data = append(data, '\n')
+	if path == "" {
+		path, err = writeNewReport(folder, now, data)
+	} else if err = os.MkdirAll(filepath.Dir(path), 0o777); err == nil {
+		err = os.WriteFile(path, data, 0o666)
 	}
-	if err := os.WriteFile(path, append(data, '\n'), 0o666); err != nil {
+	if err != nil {
 		return "", fmt.Errorf("--report-json: %w", err)
 	}
 	return path, nil
+}
+
+// writeNewReport writes a report under a name that no file in the folder has: the second, and a number after it
+// when several replays end in one.
+func writeNewReport(folder string, now time.Time, data []byte) (path string, err error) {
+	stem := filepath.Join(folder, now.Format("servegrid_replay_report_20060102_150405"))
+	for n := 1; ; n++ {
+		path = stem + ".json"
+		if n > 1 {
+			path = fmt.Sprintf("%s_%d.json", stem, n)
+		}
+		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		_, err = file.Write(data)
+		return path, errors.Join(err, file.Close())
+	}
 }
 
 // printReport prints the table that AIPerf and the reference print.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/simcore/workload"
 )
 
 // reproduceCommand returns the replay command line that simulates one point by itself.
@@ -23,13 +23,19 @@ func reproduceCommand(p gridspec.Point) string {
 		words = append(words, files...)
 		words = append(words, "--trace-format", w.Trace.Format, "--trace-block-size", fmt.Sprint(w.Trace.BlockSize))
 	case w.Preset != nil:
-		words = append(words, "--preset", compactJSON(w.Preset))
+		words = append(words, "--preset", w.Preset.Name)
+		for _, kv := range differences("workload.preset.", *w.Preset, workload.PresetSpec{Name: w.Preset.Name}) {
+			words = append(words, "--set", kv)
+		}
 	case w.Synthetic != nil:
-		s := w.Synthetic
+		s, standard := *w.Synthetic, workload.DefaultSyntheticSpec()
 		words = append(words, "--input-tokens", fmt.Sprint(s.InputTokens), "--output-tokens", fmt.Sprint(s.OutputTokens), "--request-count", fmt.Sprint(s.Requests))
-		words = append(words, "--set", "workload.synthetic="+compactJSON(s))
+		standard.InputTokens, standard.OutputTokens, standard.Requests = s.InputTokens, s.OutputTokens, s.Requests
+		for _, kv := range differences("workload.synthetic.", s, standard) {
+			words = append(words, "--set", kv)
+		}
 	}
-	for _, kv := range differences(p.Config) {
+	for _, kv := range differences("", p.Config, simcore.DefaultConfig()) {
 		words = append(words, "--set", kv)
 	}
 	for i, w := range words {
@@ -38,19 +44,11 @@ func reproduceCommand(p gridspec.Point) string {
 	return strings.Join(words, " ")
 }
 
-func compactJSON(v any) string {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return "null"
-	}
-	return string(data)
-}
-
-// differences lists the settings that are not the defaults, as key.path=value.
-func differences(cfg simcore.Config) []string {
+// differences lists the settings that are not the defaults, as key.path=value. The prefix comes before the keys.
+func differences(prefix string, settings, defaults any) []string {
 	got, base := map[string]string{}, map[string]string{}
-	flatten(reflect.ValueOf(cfg), "", got)
-	flatten(reflect.ValueOf(simcore.DefaultConfig()), "", base)
+	flatten(reflect.ValueOf(settings), prefix, got)
+	flatten(reflect.ValueOf(defaults), prefix, base)
 	var out []string
 	for path, value := range got {
 		if value != base[path] {

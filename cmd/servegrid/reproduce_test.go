@@ -65,6 +65,30 @@ func TestReproduce(t *testing.T) {
 	}
 }
 
+// The command names what is not the default, and nothing else.
+func TestReproduceLeavesOutDefaults(t *testing.T) {
+	for spec, want := range map[string]string{
+		"workload: {preset: {name: chat}}": "servegrid replay --preset chat",
+		"workload: {preset: {name: chat, requests: 30, seed: 3}}\ndeployment: {workers: 2}": "servegrid replay --preset chat " +
+			"--set workload.preset.requests=30 --set workload.preset.seed=3 --set deployment.workers=2",
+		"workload: {synthetic: {input_tokens: 9, output_tokens: 5, requests: 7}}": "servegrid replay --input-tokens 9 --output-tokens 5 --request-count 7",
+		"workload: {synthetic: {input_tokens: 9, output_tokens: 5, requests: 7, seed: 1}}": "servegrid replay --input-tokens 9 --output-tokens 5 --request-count 7 " +
+			"--set workload.synthetic.seed=1",
+	} {
+		s, err := gridspec.Load(gridspec.Source{Data: []byte(spec)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		points, err := s.Expand(gridspec.ExpandOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := reproduceCommand(points[0]); got != want {
+			t.Errorf("%s\ngot  %s\nwant %s", spec, got, want)
+		}
+	}
+}
+
 // checkReproduced runs a command and compares its report with a row.
 func checkReproduced(t *testing.T, table *results.Table, row int, command string) {
 	t.Helper()

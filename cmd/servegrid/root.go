@@ -61,11 +61,13 @@ func newRoot(st *state) *cobra.Command {
 
 A grid spec names a workload, a base configuration and axes; sweep simulates every combination on all cores and
 leaves results.parquet and report.html. replay runs one configuration.`,
+		Version:       versionText(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          onlySubcommands,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetIn(st.stdin)
 	root.SetOut(st.stdout)
 	root.SetErr(st.stderr)

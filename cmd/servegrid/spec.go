@@ -41,7 +41,8 @@ func newSpecInit(st *state) *cobra.Command {
 	return &cobra.Command{
 		Use:   "init [FILE]",
 		Short: "Write a commented starter spec",
-		Args:  cobra.MaximumNArgs(1),
+		Long:  "init writes a commented starter spec into FILE, which must not exist. Without FILE it prints the starter.",
+		Args:  atMostOne("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				_, err := st.stdout.Write(gridspec.Starter())
@@ -69,13 +70,16 @@ func newSpecValidate(st *state) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate SPEC",
 		Short: "Check a spec and list everything that is wrong with it",
-		Args:  exactlyOne("SPEC"),
+		Long: `validate checks a spec and every point that it makes, and lists everything that is wrong at once, with its place. It
+looks whether trace files can be read, but does not read them: a damaged trace shows when the sweep loads it.`,
+		Args: exactlyOne("SPEC"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			_, points, err := f.load(st, args[0])
+			spec, points, err := f.loadChecked(st, args[0])
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(st.stdout, "%s is valid: %d points\n", args[0], len(points))
+			warn(st, spec)
+			_, err = fmt.Fprintf(st.stdout, "%s is valid: %s\n", args[0], plural(len(points), "point"))
 			return err
 		},
 	}
@@ -108,6 +112,7 @@ func newSpecExpand(st *state) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			warn(st, spec)
 			if estimate {
 				return printEstimate(cmd, st, spec, points)
 			}
@@ -183,9 +188,9 @@ func printEstimate(cmd *cobra.Command, st *state, spec *gridspec.Spec, points []
 	if cost.AtLeast {
 		about = "at least"
 	}
-	_, err = fmt.Fprintf(st.stdout, "%d points, %d workloads: %s %s with %d at a time, %s of memory (%d probes, %s a point on average, %s at most)\n",
-		cost.Points, cost.Workloads, about, cost.Total.Round(100*time.Millisecond), cost.Concurrent, mebibytes(cost.MemoryBytes),
-		cost.Probes, cost.PointMean.Round(100*time.Microsecond), cost.PointMax.Round(100*time.Microsecond))
+	_, err = fmt.Fprintf(st.stdout, "%s, %s: %s %s with %d at a time, %s of memory (%s, %s a point on average, %s at most)\n",
+		plural(cost.Points, "point"), plural(cost.Workloads, "workload"), about, cost.Total.Round(100*time.Millisecond), cost.Concurrent, mebibytes(cost.MemoryBytes),
+		plural(cost.Probes, "probe"), cost.PointMean.Round(100*time.Microsecond), cost.PointMax.Round(100*time.Microsecond))
 	return err
 }
 

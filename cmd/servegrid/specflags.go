@@ -22,6 +22,22 @@ func (f *specFlags) add(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&f.maxPoints, "max-points", 0, "refuse specs with more points than this; 0 means 1,000,000")
 }
 
+// loadChecked is load for commands that simulate or say whether a spec is sound: trace files are there too.
+func (f *specFlags) loadChecked(st *state, path string) (*gridspec.Spec, []gridspec.Point, error) {
+	spec, points, err := f.load(st, path)
+	if err == nil {
+		err = spec.CheckTraces(points)
+	}
+	return spec, points, err
+}
+
+// warn prints what is allowed in a spec but hardly meant.
+func warn(st *state, spec *gridspec.Spec) {
+	for _, w := range spec.Warnings() {
+		fmt.Fprintf(st.stderr, "warning: %v\n", w)
+	}
+}
+
 // load reads and expands a spec; the path "-" is the standard input.
 func (f *specFlags) load(st *state, path string) (*gridspec.Spec, []gridspec.Point, error) {
 	src := gridspec.Source{Path: path, Env: st.env, Set: f.set}

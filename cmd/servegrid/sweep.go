@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"path/filepath"
 	"strings"
@@ -60,15 +61,15 @@ met, 130 interrupted.`,
 }
 
 func runSweep(ctx context.Context, st *state, f *sweepFlags, path string) error {
-	spec, points, err := f.load(st, path)
-	if err != nil {
+	spec, points, err := f.loadChecked(st, path)
+	if err = errors.Join(f.check(), err); err != nil {
 		return err
 	}
-	if err := f.check(); err != nil {
-		return err
+	if !f.quiet {
+		warn(st, spec)
 	}
 	job := &sweepJob{state: st, flags: f, spec: spec, specPath: path, dir: f.folder(spec, path)}
-	if job.resolved, err = spec.Resolved(); err != nil {
+	if job.resolved, err = spec.Resolved(job.dir); err != nil {
 		return err
 	}
 	constraints, err := job.constraints(points)
@@ -185,7 +186,8 @@ func (j *sweepJob) table(rows []results.Row) (*results.Table, error) {
 		Versions:   versions(),
 		Objectives: j.objectives(),
 	})
-	if err := results.MarkFrontier(t, j.objectives(), slaConstraints(rows), results.FrontierOptions{}); err != nil {
+	t.AddCommands(func(row int) string { return reproduceCommand(rows[row].Point) })
+	if err := results.MarkFrontier(t, t.Analysis()); err != nil {
 		return nil, err
 	}
 	return t, nil

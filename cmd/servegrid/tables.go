@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -39,129 +38,12 @@ func versions() map[string]string {
 	return map[string]string{"servegrid": buildVersion(), "simulator": simcore.SemanticVersion}
 }
 
-// printFrontier prints the rows on the frontier, best first in the first objective.
-func printFrontier(w io.Writer, t *results.Table, objectives []results.Objective, constraints []results.Constraint) error {
-	on := t.Column(results.FrontierColumn)
-	var rows []int
-	for i, is := range on.Bools {
-		if is {
-			rows = append(rows, i)
-		}
-	}
-	if len(rows) == 0 {
-		why := "no point has a value in every objective"
-		if feasible := t.Column(results.FeasibleColumn); feasible != nil && !slices.Contains(feasible.Bools, true) {
-			why = "no point is" + constraintsText(constraints)
-		}
-		_, err := fmt.Fprintf(w, "The frontier is empty: %s.\n", why)
-		return err
-	}
-	first := t.Column(objectives[0].Name)
-	values, err := first.Float64s()
-	if err != nil {
-		return err
-	}
-	slices.SortStableFunc(rows, func(a, b int) int {
-		if values[a] == values[b] {
-			return 0
-		}
-		if (values[a] > values[b]) == objectives[0].Maximize {
-			return -1
-		}
-		return 1
-	})
-	_, err = fmt.Fprintf(w, "Pareto frontier: %s%s\n%s\n", objectivesText(objectives), constraintsText(constraints), renderRows(t, frontierColumns(t, objectives), rows))
-	return err
-}
-
-func constraintsText(constraints []results.Constraint) string {
-	if len(constraints) == 0 {
-		return ""
-	}
-	parts := make([]string, len(constraints))
-	for i, c := range constraints {
-		parts[i] = c.String()
-	}
-	return " under " + strings.Join(parts, " && ")
-}
-
-func objectivesText(objectives []results.Objective) string {
-	parts := make([]string, len(objectives))
-	for i, o := range objectives {
-		parts[i] = "min " + o.Name
-		if o.Maximize {
-			parts[i] = "max " + o.Name
-		}
-	}
-	return strings.Join(parts, ", ")
-}
-
-// frontierColumns are the axes and the objectives.
-func frontierColumns(t *results.Table, objectives []results.Objective) []*results.Column {
-	var out []*results.Column
-	for _, c := range t.Columns {
-		if c.Role == results.RoleAxis {
-			out = append(out, c)
-		}
-	}
-	if len(out) == 0 && t.Column("id") != nil {
-		out = append(out, t.Column("id"))
-	}
-	for _, o := range objectives {
-		if c := t.Column(o.Name); c != nil && !slices.Contains(out, c) {
-			out = append(out, c)
-		}
-	}
-	return out
-}
-
 // newTableWriter returns the style of all tables on the terminal.
 func newTableWriter() table.Writer {
 	out := table.NewWriter()
 	out.SetStyle(table.StyleRounded)
 	out.Style().Format.Header, out.Style().Format.Footer = text.FormatDefault, text.FormatDefault
 	return out
-}
-
-// renderRows lays out some rows of a table for a terminal.
-func renderRows(t *results.Table, columns []*results.Column, rows []int) string {
-	out := newTableWriter()
-	header := table.Row{}
-	var configs []table.ColumnConfig
-	for i, c := range columns {
-		name := c.Name
-		if c.Unit != "" {
-			name += "\n" + c.Unit
-		}
-		header = append(header, name)
-		if c.Kind == gridspec.KindInt || c.Kind == gridspec.KindFloat {
-			configs = append(configs, table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})
-		}
-	}
-	out.AppendHeader(header)
-	out.SetColumnConfigs(configs)
-	for n, row := range rows {
-		if n == maxShownRows {
-			out.AppendFooter(table.Row{fmt.Sprintf("… %d more", len(rows)-n)})
-			break
-		}
-		cells := table.Row{}
-		for _, c := range columns {
-			cells = append(cells, cell(c, row))
-		}
-		out.AppendRow(cells)
-	}
-	return out.Render()
-}
-
-func cell(c *results.Column, row int) string {
-	switch {
-	case c.Null[row]:
-		return ""
-	case c.Kind == gridspec.KindFloat && c.Role != results.RoleAxis:
-		return grouped(c.Floats[row])
-	}
-	return c.Text(row)
 }
 
 // plannedPoint is one line of --dry-run --json.
@@ -198,8 +80,8 @@ func printPlan(st *state, f *sweepFlags, plan sweep.Preview) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(st.stdout, "%d points: %d to run, %d to reuse, %d to skip, %d that cannot load their workload\n",
-		len(plan.Points), plan.Run, plan.Reuse, plan.Skip, plan.Fail)
+	_, err := fmt.Fprintf(st.stdout, "%s: %d to run, %d to reuse, %d to skip, %d that cannot load their workload\n",
+		plural(len(plan.Points), "point"), plan.Run, plan.Reuse, plan.Skip, plan.Fail)
 	return err
 }
 

@@ -16,10 +16,15 @@ func newVersion(st *state) *cobra.Command {
 		Short: "Print the version of the program and of the simulator's behaviour",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(st.stdout, "servegrid %s, simulator %s, %s\n", buildVersion(), simcore.SemanticVersion, runtime.Version())
+			_, err := fmt.Fprintln(st.stdout, versionText())
 			return err
 		},
 	}
+}
+
+// versionText names the program, the simulator's behaviour and the compiler.
+func versionText() string {
+	return fmt.Sprintf("servegrid %s, simulator %s, %s", buildVersion(), simcore.SemanticVersion, runtime.Version())
 }
 
 // buildVersion is the module version, or the commit the program was built from.

@@ -3,13 +3,10 @@
 const margin = { top: 26, right: 22, bottom: 52, left: 66 };
 const hoverRadius = 26;
 
-// plotted returns the rows that have both figures.
+// plotted returns the rows of the candidates that have both figures.
 function plotted(state) {
-  const rows = [];
-  for (let row = 0; row < report.rows; row++) {
-    if (state.x.values[row] !== null && state.y.values[row] !== null) rows.push(row);
-  }
-  return rows;
+  const x = means(state.x), y = means(state.y);
+  return candidateRows.filter((row) => x[row] !== null && y[row] !== null);
 }
 
 // drawChart redraws the plot into its element and returns what the pointer and the keyboard need.
@@ -17,15 +14,17 @@ function drawChart(element, state, on) {
   const width = Math.max(320, element.clientWidth);
   const height = paper.printing ? 330 : Math.round(Math.min(600, Math.max(380, width * 0.6)));
   const rows = plotted(state);
-  const x = makeScale(rows.map((r) => state.x.values[r]), margin.left, width - margin.right, state.logX);
-  const y = makeScale(rows.map((r) => state.y.values[r]), height - margin.bottom, margin.top, state.logY);
-  const place = (row) => [x(state.x.values[row]), y(state.y.values[row])];
+  const across = axisOf(state, "x"), up = axisOf(state, "y");
+  const x = makeScale(rows.map((r) => across.values[r]), margin.left, width - margin.right, state.logX);
+  const y = makeScale(rows.map((r) => up.values[r]), height - margin.bottom, margin.top, state.logY);
+  const place = (row) => [x(across.values[row]), y(up.values[row])];
   const series = makeSeries(state.color, rows);
   const visible = series.filter((s) => !state.hidden.has(s.label));
   const shown = new Set(visible.flatMap((s) => s.rows));
-  const frontier = frontierOf(rows, axisOf(state, "x"), axisOf(state, "y"));
+  const frontiers = frontiersOf(rows, across, up);
+  const frontier = frontiers.flatMap((f) => f.rows);
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `${title(state.y)} against ${title(state.x)}` });
-  root.append(drawGrid(state, x, y, width, height), drawRegion(state, frontier, place, width, height), drawFrontierLine(state, frontier, place),
+  root.append(drawGrid(state, x, y, width, height), drawRegion(state, frontiers, place, width, height), drawFrontierLines(state, frontiers, place),
     drawPoints(visible, new Set(frontier), place));
   if (state.lines) root.append(drawSeriesLines(state, visible, place));
   root.append(drawMarks(visible, frontier, place, on));
@@ -35,12 +34,12 @@ function drawChart(element, state, on) {
   if (rows.length === 0) root.append(svg("text", { class: "empty", x: width / 2, y: height / 2 }, "No point has both figures."));
   element.querySelector("svg")?.remove();
   element.prepend(root);
-  return { series, frontier, place, shown, cursor, pin, width, height };
+  return { series, frontiers, frontier, place, shown, cursor, pin, width, height };
 }
 
 // axisOf is a column with its direction in the plot.
 function axisOf(state, axis) {
-  return { column: state[axis], values: state[axis].values, maximize: state[axis === "x" ? "moreX" : "moreY"] };
+  return { column: state[axis], values: means(state[axis]), maximize: state[axis === "x" ? "moreX" : "moreY"] };
 }
 
 function drawGrid(state, x, y, width, height) {
@@ -69,20 +68,20 @@ function drawGrid(state, x, y, width, height) {
 
 const toPath = (points) => points.map(([px, py], i) => `${i ? "L" : "M"}${px.toFixed(1)} ${py.toFixed(1)}`).join("");
 
-// drawRegion shades what the frontier leaves behind, from its ends straight to the worse edges of the plot.
-function drawRegion(state, frontier, place, width, height) {
-  if (frontier.length === 0) return svg("g");
-  const points = frontier.map(place);
+// drawRegion shades what a single frontier leaves behind, from its ends straight to the worse edges of the plot.
+function drawRegion(state, frontiers, place, width, height) {
+  if (frontiers.length !== 1 || frontiers[0].rows.length === 0) return svg("g");
+  const points = frontiers[0].rows.map(place);
   const worstY = state.moreY ? height - margin.bottom : margin.top;
   const worstX = state.moreX ? margin.left : width - margin.right;
   const ends = [[worstX, points[points.length - 1][1]], [worstX, worstY], [points[0][0], worstY]];
   return svg("path", { class: "region", d: `${toPath([...points, ...ends])}z` });
 }
 
-// drawFrontierLine joins the frontier: a soft band under the lines of the series, a thin line without them.
-function drawFrontierLine(state, frontier, place) {
-  if (frontier.length < 2) return svg("g");
-  return svg("path", { class: state.lines ? "frontier-line band" : "frontier-line", d: toPath(frontier.map(place)) });
+// drawFrontierLines joins each frontier: a soft band under the lines of the series, a thin line without them.
+function drawFrontierLines(state, frontiers, place) {
+  return svg("g", {}, frontiers.filter((f) => f.rows.length > 1).map((f) =>
+    svg("path", { class: state.lines ? "frontier-line band" : "frontier-line", d: toPath(f.rows.map(place)) }, traffic.length ? svg("title", {}, f.label) : null)));
 }
 
 // drawPoints draws each series' points as one path, which stays quick for tens of thousands.
@@ -100,12 +99,14 @@ function drawPoints(series, frontier, place) {
   return group;
 }
 
-// drawSeriesLines joins the points that no other of the same series dominates.
+// drawSeriesLines joins the points that no other of the same series and traffic dominates.
 function drawSeriesLines(state, series, place) {
   const group = svg("g", {});
   for (const s of series) {
-    const own = pairFrontier(s.rows.filter((row) => !infeasibleRows.has(row)), axisOf(state, "x"), axisOf(state, "y"));
-    if (own.length > 1) group.append(svg("path", { class: "series-line", stroke: s.color, d: toPath(own.map(place)) }));
+    for (const { rows } of splitByTraffic(s.rows.filter((row) => !infeasibleRows.has(row)))) {
+      const own = pairFrontier(rows, axisOf(state, "x"), axisOf(state, "y"));
+      if (own.length > 1) group.append(svg("path", { class: "series-line", stroke: s.color, d: toPath(own.map(place)) }));
+    }
   }
   return group;
 }
@@ -146,7 +147,8 @@ function nearest(drawn, px, py) {
   return best;
 }
 
-function moveCircle(circle, drawn, row) {
+function moveCircle(circle, drawn, anyRow) {
+  const row = standsFor(anyRow);
   const here = row !== null && drawn.shown.has(row);
   circle.setAttribute("visibility", here ? "visible" : "hidden");
   if (!here) return;

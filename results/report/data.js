@@ -19,6 +19,71 @@ const numericColumns = report.columns.filter(isNumeric);
 const plottable = numericColumns.filter((column) => column.role === "metric");
 const statusColumn = columnsByName.get("status");
 
+const plural = (n, thing) => `${n.toLocaleString("en-US")} ${thing}${n === 1 ? "" : "s"}`;
+
+// The rows that differ only in their replicate are one candidate: its first row stands for it, with the means of the
+// rows that count. Without replicates every row is one.
+const membersOf = new Map();
+for (let row = 0; row < report.rows; row++) {
+  const candidate = report.candidates ? report.candidates[row] : row;
+  if (!membersOf.has(candidate)) membersOf.set(candidate, []);
+  membersOf.get(candidate).push(row);
+}
+const candidateRows = [...membersOf.values()].map((rows) => rows[0]);
+const replicatesOf = (row) => membersOf.get(report.candidates ? report.candidates[row] : row);
+const standsFor = (row) => (row === null ? null : replicatesOf(row)[0]);
+
+function counted(column, row) {
+  return replicatesOf(row).filter((r) => (!report.counted || report.counted[r]) && column.values[r] !== null).map((r) => column.values[r]);
+}
+
+// means are a column's values with those of each candidate averaged; words stay as they are.
+function means(column) {
+  if (!report.candidates || column.kind !== "number") return column.values;
+  if (!column.means) {
+    column.means = column.values.map((_, row) => {
+      const values = counted(column, row);
+      return values.length ? values.reduce((sum, v) => sum + (v - values[0]), 0) / values.length + values[0] : null;
+    });
+  }
+  return column.means;
+}
+
+function deviation(column, row) {
+  const values = counted(column, row), mean = means(column)[row];
+  return Math.sqrt(values.reduce((sum, v) => sum + (v - mean) ** 2, 0) / values.length);
+}
+
+// Rows that served different traffic have frontiers of their own.
+const traffic = report.by.map((name) => columnsByName.get(name)).filter((c) => c);
+const trafficOf = (row) => traffic.map((c) => formatValue(c.values[row])).join(" · ");
+
+// splitByTraffic groups rows: [{ label, rows }].
+function splitByTraffic(rows) {
+  const groups = new Map();
+  for (const row of rows) {
+    const label = trafficOf(row);
+    if (!groups.has(label)) groups.set(label, { label, rows: [] });
+    groups.get(label).rows.push(row);
+  }
+  return [...groups.values()];
+}
+
+// missesOf says which bounds a row does not keep and by how much.
+function missesOf(row) {
+  const keeps = { "<": (a, b) => a < b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, ">=": (a, b) => a >= b, "==": (a, b) => a === b, "!=": (a, b) => a !== b };
+  const opposite = { "<": "≥", "<=": ">", ">": "≤", ">=": "<", "==": "≠", "!=": "=" };
+  const out = [];
+  for (const bound of report.constraints) {
+    const column = columnsByName.get(bound.column);
+    const value = column && column.kind === "number" ? means(column)[row] : null;
+    if (bound.bound === null || value === null || keeps[bound.operator](value, bound.bound)) continue;
+    const share = bound.bound === 0 ? "" : ` (${((value / bound.bound - 1) * 100).toLocaleString("en-US", { maximumSignificantDigits: 3, signDisplay: "always" })} %)`;
+    out.push([title(column), `${formatNumber(value)} ${opposite[bound.operator]} ${formatNumber(bound.bound)}${column.unit ? ` ${column.unit}` : ""}${share}`]);
+  }
+  return out;
+}
+
 // statusOf is "ok" for files without a status column.
 function statusOf(row) {
   return statusColumn ? statusColumn.values[row] : "ok";
@@ -67,6 +132,9 @@ function formatValue(value) {
   if (value === null) return "–";
   return typeof value === "number" ? formatNumber(value) : String(value);
 }
+
+// unitFor drops the plural of a single thing: 1 GPU.
+const unitFor = (column, value) => (value === 1 && /^[A-Za-z-]{3,}s$/.test(column.unit) ? column.unit.slice(0, -1) : column.unit);
 
 // configuration is a short line that tells a row from others; words speak for themselves, numbers need their axis.
 function configuration(row) {

@@ -1,18 +1,43 @@
 // What is shown about one point: beside the pointer, and in the panel when it is chosen.
 
-function stateBadge(row, frontier) {
+function stateBadge(anyRow, frontier) {
+  const row = standsFor(anyRow);
   if (statusOf(row) !== "ok") return html("span", { class: "badge bad" }, statusOf(row));
   if (frontier.has(row)) return html("span", { class: "badge" }, "on the frontier");
   if (infeasibleRows.has(row)) return html("span", { class: "badge bad" }, "misses the SLA");
   return html("span", { class: "badge quiet" }, "dominated");
 }
 
-const withUnit = (column, row) => `${formatValue(column.values[row])}${column.unit && column.values[row] !== null ? ` ${column.unit}` : ""}`;
+function withUnit(column, row) {
+  const value = column.values[row];
+  return formatValue(value) + (column.unit && value !== null ? ` ${unitFor(column, value)}` : "");
+}
+
+// averaged shows the mean and the standard deviation over the replicates, or the value when there are none.
+function averaged(column, row) {
+  if (replicatesOf(row).length < 2 || column.kind !== "number" || means(column)[row] === null) return withUnit(column, row);
+  return `${formatNumber(means(column)[row])} ± ${formatNumber(deviation(column, row))}${column.unit ? ` ${column.unit}` : ""}`;
+}
+
+// replicateNote says which of several replicates a row is; in the plot one mark stands for all.
+function replicateNote(row) {
+  const rows = replicatesOf(row);
+  return rows.length < 2 ? null : `replicate ${rows.indexOf(row) + 1} of ${rows.length}`;
+}
+
 const axisPairs = (row) => axes.filter((a) => a.values[row] !== null).map((a) => [a.name, formatValue(a.values[row])]);
 
 function tooltipContent(state, row, frontier) {
-  const figures = [state.y, state.x].map((column) => [title(column), withUnit(column, row)]);
-  return [html("div", { class: "state" }, stateBadge(row, frontier)), pairs([...axisPairs(row), null, ...figures])];
+  const figures = [state.y, state.x].map((column) => [title(column), averaged(column, row)]);
+  const n = replicatesOf(row).length;
+  return [html("div", { class: "state" }, stateBadge(row, frontier), n > 1 ? html("span", { class: "muted" }, `mean of ${n} replicates`) : null),
+    pairs([...axisPairs(row), null, ...figures, ...missPairs(row)])];
+}
+
+// missPairs names the bounds that an infeasible row misses, below a rule.
+function missPairs(row) {
+  const misses = infeasibleRows.has(row) ? missesOf(row) : [];
+  return misses.length ? [null, ...misses.map(([name, text]) => [`misses ${name}`, html("span", { class: "bad" }, text)])] : [];
 }
 
 // placeTooltip keeps the box inside the chart, beside the point.
@@ -23,19 +48,25 @@ function placeTooltip(tooltip, drawn, row) {
   tooltip.style.top = `${Math.max(0, Math.min(y - tooltip.offsetHeight / 2, drawn.height - tooltip.offsetHeight))}px`;
 }
 
-function drawDetails(element, row, frontier) {
+// drawDetails fills the panel; suggestion says by which rule the row was chosen, and is empty when a person chose it.
+function drawDetails(element, row, frontier, suggestion) {
   if (row === null) {
     fill(element);
     return;
   }
+  const point = suggestion
+    ? html("h3", { title: suggestion.rule }, `Suggested point (${suggestion.name})`)
+    : html("h3", {}, "Chosen point");
   const metrics = report.columns.filter((c) => c.role === "metric" && c.values[row] !== null).map((c) => [title(c), withUnit(c, row)]);
-  const others = report.columns.filter((c) => c.role !== "metric" && c.role !== "axis" && c.values[row] !== null).map((c) => [c.name, withUnit(c, row)]);
-  const objectives = report.objectives.map((o) => columnsByName.get(o.name)).filter((c) => c).map((c) => [title(c), withUnit(c, row)]);
+  const others = report.columns.filter((c) => c.role !== "metric" && c.role !== "axis" && c.name !== "replicate" && c.values[row] !== null).map((c) => [c.name, withUnit(c, row)]);
+  const objectives = report.objectives.map((o) => columnsByName.get(o.name)).filter((c) => c).map((c) => [title(c), averaged(c, row)]);
+  const note = replicateNote(row);
   const command = commandOf(row);
   fill(element, html("div", { class: "details" },
-    html("div", { class: "details-head" }, html("h3", {}, "Chosen point"), stateBadge(row, frontier)),
-    html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Figures of the chosen point" },
-      pairs([...axisPairs(row), null, ...objectives, null, ...metrics.filter(([name]) => !objectives.some(([o]) => o === name)), null, ...others])),
+    html("div", { class: "details-head" }, point, stateBadge(row, frontier)),
+    note ? html("p", { class: "muted" }, note) : null,
+    html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Figures of the point" },
+      pairs([...axisPairs(row), null, ...objectives, ...missPairs(row), null, ...metrics.filter(([name]) => !objectives.some(([o]) => o === name)), null, ...others])),
     command ? html("div", { class: "command" }, html("div", { class: "command-head" }, html("h3", {}, "Reproduce"), copyButton(command)), html("pre", {}, command)) : null,
   ));
 }

@@ -20,12 +20,14 @@ function pairFrontier(rows, x, y) {
   return kept;
 }
 
-// frontierOf uses the frontier that the report was made with for its own two objectives, which may have tolerances,
-// and computes that of any other pair.
-function frontierOf(rows, x, y) {
+// frontiersOf returns the frontier of each traffic: [{ label, rows }]. It uses those that the report was made with for
+// its own two objectives, which may have tolerances, and computes those of any other pair.
+function frontiersOf(rows, x, y) {
   const own = report.objectives.length === 2 && [[x, y], [y, x]].some((pair) =>
     pair.every((c, i) => c.column.name === report.objectives[i].name && c.maximize === report.objectives[i].maximize));
-  if (!own) return pairFrontier(rows.filter((row) => !infeasibleRows.has(row)), x, y);
   const sign = x.maximize ? -1 : 1;
-  return [...report.frontier].sort((a, b) => sign * (x.values[a] - x.values[b]) || a - b);
+  const frontier = (group) => (own
+    ? group.filter((row) => frontierRows.has(row)).sort((a, b) => sign * (x.values[a] - x.values[b]) || a - b)
+    : pairFrontier(group.filter((row) => !infeasibleRows.has(row)), x, y));
+  return splitByTraffic(rows).map((group) => ({ label: group.label, rows: frontier(group.rows) }));
 }

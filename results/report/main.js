@@ -10,10 +10,12 @@ const state = {
   lines: true,
   hidden: new Set(),
   pinned: null,
+  suggestion: null,
 };
 
-// usualColor prefers an axis of few words, then one of few numbers.
+// usualColor prefers the traffic, then an axis of few words, then one of few numbers.
 function usualColor() {
+  if (traffic.length === 1) return traffic[0];
   const few = variedAxes.filter((c) => distinct(c).length <= 8);
   return few.find((c) => c.kind !== "number") || few[0] || null;
 }
@@ -37,9 +39,9 @@ function show(row) {
   placeTooltip(tooltip, drawn, row);
 }
 
-function pin(row) {
-  state.pinned = row;
-  drawDetails(byID("details"), row, frontier);
+function pin(row, suggestion = null) {
+  [state.pinned, state.suggestion] = [row, suggestion];
+  drawDetails(byID("details"), row, frontier, suggestion);
   if (drawn) moveCircle(drawn.pin, drawn, row);
   table.select(row);
 }
@@ -53,8 +55,18 @@ function redraw() {
     redraw();
   });
   moveCircle(drawn.pin, drawn, state.pinned);
-  drawDetails(byID("details"), state.pinned, frontier);
-  byID("plot-heading").textContent = `Frontier · ${drawn.frontier.length} of ${report.rows} points`;
+  drawDetails(byID("details"), state.pinned, frontier, state.suggestion);
+  byID("plot-heading").textContent = `${frontierCounts(drawn.frontiers)} of ${plural(candidateRows.length, "point")}`;
+}
+
+const mostCounts = 4;
+
+// frontierCounts says how many points are on each frontier.
+function frontierCounts(frontiers) {
+  const total = frontiers.reduce((sum, f) => sum + f.rows.length, 0);
+  if (traffic.length === 0) return `Frontier · ${total}`;
+  if (frontiers.length > mostCounts) return `${frontiers.length} frontiers by ${report.by.join(", ")} · ${total}`;
+  return `Frontiers · ${frontiers.map((f) => `${f.label} ${f.rows.length}`).join(" · ")}`;
 }
 
 function drawControls() {
@@ -86,15 +98,22 @@ function drawControls() {
 
 function drawTiles() {
   const tile = (label, figure, unit, note, row) => html(row === undefined ? "div" : "button", { class: "tile", type: row === undefined ? null : "button", onclick: () => row !== undefined && pin(row) },
-    html("span", { class: "label" }, label), html("span", { class: "figure" }, figure, unit ? html("small", {}, unit) : null), html("span", { class: "note", title: note }, note || "\u00a0"));
-  const ok = Array.from({ length: report.rows }, (_, row) => row).filter((row) => statusOf(row) === "ok").length;
-  const tiles = [tile("On the frontier", String(report.frontier.length), `of ${ok.toLocaleString("en-US")} points`, report.constraints.join(" · ") || "no other point is better in every way")];
+    html("span", { class: "label" }, label), html("span", { class: "figure" }, figure, unit ? html("small", {}, unit) : null), html("span", { class: "note" }, note || "\u00a0"));
+  const ok = candidateRows.filter((row) => replicatesOf(row).some((r) => statusOf(r) === "ok")).length;
+  const best = candidateRows.filter((row) => frontierRows.has(row));
+  const rule = report.constraints.map((c) => c.text).join(" · ") || "no other point is better in every way";
+  const split = traffic.length ? ` · for each ${report.by.join(" and ")}` : "";
+  const tiles = [tile("On the frontier", String(best.length), `of ${plural(ok, "point")}`, rule + split)];
+  for (const { row, misses } of report.closest.slice(0, mostCounts)) {
+    tiles.push(tile(`Closest to the bounds${traffic.length ? ` of ${trafficOf(row)}` : ""}`, misses, "", configuration(row), row));
+  }
   for (const objective of report.objectives.slice(0, 4)) {
     const column = columnsByName.get(objective.name);
-    if (!column || report.frontier.length === 0) continue;
+    if (!column || best.length === 0) continue;
     const sign = objective.maximize ? 1 : -1;
-    const best = report.frontier.reduce((a, b) => (sign * column.values[b] > sign * column.values[a] ? b : a));
-    tiles.push(tile(`${objective.maximize ? "Highest" : "Lowest"} ${title(column).replace(/^[A-Z](?=[a-z])/, (c) => c.toLowerCase())}`, formatValue(column.values[best]), column.unit, configuration(best), best));
+    const values = means(column);
+    const top = best.reduce((a, b) => (sign * values[b] > sign * values[a] ? b : a));
+    tiles.push(tile(`${objective.maximize ? "Highest" : "Lowest"} ${title(column).replace(/^[A-Z](?=[a-z])/, (c) => c.toLowerCase())}`, formatValue(values[top]), unitFor(column, values[top]), configuration(top), top));
   }
   fill(byID("tiles"), tiles);
 }
@@ -102,16 +121,17 @@ function drawTiles() {
 function drawSummary() {
   const counts = new Map();
   for (let row = 0; row < report.rows; row++) counts.set(statusOf(row), (counts.get(statusOf(row)) || 0) + 1);
-  const parts = [`${report.rows.toLocaleString("en-US")} points`, ...[...counts].filter(([s]) => s !== "ok").map(([s, n]) => `${n} ${s}`)];
-  if (variedAxes.length) parts.push(`${variedAxes.length} axes: ${variedAxes.map((a) => a.name).join(", ")}`);
+  const parts = [plural(candidateRows.length, "point"), ...[...counts].filter(([s]) => s !== "ok").map(([s, n]) => `${n} ${s}`)];
+  if (report.candidates) parts.splice(1, 0, `${report.rows.toLocaleString("en-US")} rows with replicates`);
+  if (variedAxes.length) parts.push(`${variedAxes.length} ${variedAxes.length === 1 ? "axis" : "axes"}: ${variedAxes.map((a) => a.name).join(", ")}`);
   const workloads = Object.keys(report.workloads || {});
-  if (workloads.length) parts.push(`workload ${workloads.join(", ")}`);
+  if (workloads.length) parts.push(`workload${workloads.length === 1 ? "" : "s"} ${workloads.join(", ")}`);
   byID("summary").textContent = parts.join(" · ");
 }
 
 function drawTableControls() {
   const count = html("span", { class: "muted", role: "status" });
-  const say = (n) => { count.textContent = n === report.rows ? `${n.toLocaleString("en-US")} points` : `${n.toLocaleString("en-US")} of ${report.rows.toLocaleString("en-US")} points`; };
+  const say = (n) => { count.textContent = n === report.rows ? plural(n, "row") : `${n.toLocaleString("en-US")} of ${plural(report.rows, "row")}`; };
   const search = html("input", { type: "search", id: "filter", placeholder: "Filter: words, or workers>=4", "aria-label": "Filter the points", oninput: () => say(table.filter(search.value)) });
   const box = (c) => html("label", {}, html("input", { type: "checkbox", checked: table.chosen.has(c.name), onchange: (event) => {
     if (event.target.checked) table.chosen.add(c.name);
@@ -121,7 +141,7 @@ function drawTableControls() {
   const section = (heading, columns) => (columns.length ? [html("h3", {}, heading), columns.map(box)] : []);
   const of = (...roles) => table.columns.filter((c) => roles.includes(c.role));
   fill(byID("table-controls"), count, search, html("details", { class: "menu" }, html("summary", {}, "Columns"),
-    html("div", {}, section("Axes", of("axis")), section("Metrics", of("metric")), section("Point and settings", of("point", "config")))));
+    html("div", {}, section("Axes", of("axis")), section("Metrics", of("metric")), section("Point and settings", of("derived", "point", "config")))));
   say(report.rows);
   return (text) => { search.value = text; say(table.filter(text)); };
 }
@@ -156,11 +176,25 @@ function drawSpec() {
   fill(byID("spec"), report.spec ? html("div", {}, html("pre", { tabindex: 0 }, report.spec), html("p", {}, copyButton(report.spec))) : null, html("div", {}, sides.flat()));
 }
 
+// drawFooter says where the figures come from.
+function drawFooter() {
+  const constant = (name) => report.constants.filter((c) => c.name === name).map((c) => c.value);
+  const column = columnsByName.get("timing_source");
+  const timing = column ? distinct(column) : [...constant("timing.source"), ...constant("timing_source")].slice(0, 1);
+  const version = (report.versions || {}).simulator || constant("simulator_version")[0];
+  const parts = [];
+  if (timing.length) parts.push(`${timing.join(" and ")} timing${timing.includes("polynomial") ? ": see docs" : ""}`);
+  if (version) parts.push(`simulator version ${version}`);
+  byID("footer").textContent = parts.join(" · ");
+}
+
 const table = makeTable(byID("table"), pin);
 drawSummary();
 drawTiles();
 drawFailures(drawTableControls());
 drawSpec();
+drawFooter();
+byID("multiples-note").textContent = `Every point; the line joins the medians${report.constraints.length ? " of those that keep the bounds" : ""}.`;
 byID("multiples-card").hidden = !drawMultiples(byID("multiples"));
 onResize(byID("multiples"), () => drawMultiples(byID("multiples")));
 
@@ -170,7 +204,7 @@ if (state.x) {
   chart.append(tooltip);
   drawControls();
   redraw();
-  pin(knee());
+  suggest();
   onResize(chart, redraw);
   chart.addEventListener("pointermove", (event) => {
     const box = chart.getBoundingClientRect();
@@ -192,15 +226,27 @@ for (const [when, printing] of [["beforeprint", true], ["afterprint", false]]) {
   });
 }
 
-// knee is the frontier's point that gives up least of both figures together: the usual compromise.
-function knee() {
+// suggest shows the knee of the first frontier that has points, or what comes closest to the bounds.
+function suggest() {
+  const first = drawn.frontiers.find((f) => f.rows.length > 0);
+  if (first) {
+    pin(knee(first.rows), {
+      name: `knee of the frontier${traffic.length ? ` of ${first.label}` : ""}`,
+      rule: `Of the frontier's points, the one farthest from the straight line between its ends in the plot: it gives up least of ${title(state.x)} and ${title(state.y)} together.`,
+    });
+  } else if (report.closest.length > 0) {
+    pin(report.closest[0].row, { name: "closest to the bounds", rule: "No point keeps the bounds. This one misses them by the smallest share." });
+  } else pin(null);
+}
+
+// knee is the point that gives up least of both figures together: the usual compromise.
+function knee(frontier) {
   const share = (axis) => {
     const of = (row) => drawn.place(row)[axis];
-    const from = of(drawn.frontier[0]), to = of(drawn.frontier[drawn.frontier.length - 1]);
+    const from = of(frontier[0]), to = of(frontier[frontier.length - 1]);
     return (row) => (from === to ? 0 : (of(row) - from) / (to - from));
   };
-  if (drawn.frontier.length === 0) return null;
   // Along the frontier x gets worse and y better, so their shares of the way are its losses and gains.
   const x = share(0), y = share(1);
-  return drawn.frontier.reduce((best, row) => (y(row) - x(row) > y(best) - x(best) ? row : best));
+  return frontier.reduce((best, row) => (y(row) - x(row) > y(best) - x(best) ? row : best));
 }

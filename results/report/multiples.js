@@ -28,11 +28,9 @@ function positions(axis) {
 
 function drawMultiple(axis, objective, width) {
   const { groups, at, label } = positions(axis);
-  const rows = [];
-  for (let row = 0; row < report.rows; row++) {
-    if (axis.values[row] !== null && objective.values[row] !== null) rows.push(row);
-  }
-  const values = rows.map((row) => objective.values[row]);
+  const figures = means(objective);
+  const rows = candidateRows.filter((row) => axis.values[row] !== null && figures[row] !== null);
+  const values = rows.map((row) => figures[row]);
   const y = makeScale(values, cell.height - cell.bottom, cell.top, spansDecades(values));
   const span = (width - cell.left - cell.right) / groups;
   const center = (i) => cell.left + (i + 0.5) * span;
@@ -47,9 +45,9 @@ function drawMultiple(axis, objective, width) {
   let points = "";
   for (const row of rows) {
     const group = at.get(axis.values[row]);
-    buckets[group].push(objective.values[row]);
+    if (!infeasibleRows.has(row)) buckets[group].push(figures[row]);
     const spread = ((row * 0.6180339887) % 1) - 0.5;
-    points += outline("circle", center(group) + spread * Math.min(14, span * 0.6), y(objective.values[row]), 2);
+    points += outline("circle", center(group) + spread * Math.min(14, span * 0.6), y(figures[row]), 2);
   }
   const medians = buckets.map((b, i) => [i, median(b)]).filter(([, m]) => m !== null).map(([i, m]) => [center(i), y(m)]);
   root.append(svg("path", { class: "point", d: points }), svg("path", { class: "median", d: toPath(medians) }),

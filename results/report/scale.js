@@ -18,14 +18,14 @@ function makeScale(values, from, to, log) {
   if (log || a !== 0) a -= margin;
   const scale = (v) => from + ((forward(v) - a) / (b - a)) * (to - from);
   scale.log = log;
-  scale.ticks = (count) => (log ? logTicks(a, b) : linearTicks(a, b, count));
+  scale.ticks = (count) => (log ? logTicks(a, b) : linearTicks(a, b, count, values.every(Number.isInteger)));
   return scale;
 }
 
-function linearTicks(a, b, count) {
-  const rough = (b - a) / count;
+function linearTicks(a, b, count, whole) {
+  const rough = Math.max((b - a) / count, whole ? 1 : 0);
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 2.5, 5, 10].map((m) => m * power).find((s) => s >= rough);
+  const step = [1, 2, 2.5, 5, 10].map((m) => m * power).find((s) => s >= rough && (!whole || Number.isInteger(s)));
   const ticks = [];
   for (let i = Math.ceil(a / step - 1e-9); i * step <= b + step * 1e-9; i++) ticks.push(Number((i * step).toPrecision(12)));
   return ticks;

@@ -9,17 +9,20 @@ const frontierColumn = {
   values: Array.from({ length: report.rows }, (_, row) => frontierRows.has(row)),
 };
 
-// usualColumns are those that a reader most likely wants: outcome, axes, GPUs, objectives, common latencies.
-function usualColumns() {
-  const wanted = [...axes.map((c) => c.name), "gpus", ...report.objectives.map((o) => o.name), ...usualMetrics];
-  if (report.columns.some((c) => c.name === "status") && distinct(statusColumn).length > 1) wanted.unshift("status");
-  return new Set([frontierColumn.name, ...wanted]);
+// leadingColumns come first: outcome, axes, what the analysis bounds and optimises, then what follows from the axes.
+function leadingColumns() {
+  const names = [...axes.map((c) => c.name), "replicate", ...report.constraints.map((c) => c.column),
+    ...report.objectives.map((o) => o.name), ...report.columns.filter((c) => c.role === "derived").map((c) => c.name), "gpus"];
+  if (statusColumn && distinct(statusColumn).length > 1) names.unshift("status");
+  return [...new Set(names)].map((name) => columnsByName.get(name)).filter((c) => c);
 }
 
 // makeTable fills the element and returns { filter, select, redraw }.
 function makeTable(element, onPick) {
-  const view = { chosen: usualColumns(), sort: frontierColumn, descending: true, rows: filterRows(""), selected: null };
-  const all = [frontierColumn, ...report.columns];
+  const leading = leadingColumns();
+  const chosen = new Set([frontierColumn, ...leading].map((c) => c.name).concat(usualMetrics));
+  const view = { chosen, sort: frontierColumn, descending: true, rows: filterRows(""), selected: null };
+  const all = [frontierColumn, ...leading, ...report.columns.filter((c) => !leading.includes(c))];
   const body = html("tbody");
   const head = html("tr");
   const group = html("colgroup");

@@ -136,7 +136,7 @@ func buildFields() []Field {
 	}{
 		{"ttft", "time from arrival to first token", func(r *Report) *Summary { return &r.TTFT }},
 		{"ttst", "time from first to second token", func(r *Report) *Summary { return &r.TTST }},
-		{"tpot", "a request's mean time per output token after the first", func(r *Report) *Summary { return &r.TPOT }},
+		{"tpot", "time per output token after the first, a mean for each request", func(r *Report) *Summary { return &r.TPOT }},
 		{"itl", "time between two successive tokens, pooled over all requests", func(r *Report) *Summary { return &r.ITL }},
 		{"e2e_latency", "time from arrival to last token", func(r *Report) *Summary { return &r.E2ELatency }},
 	} {

@@ -1,5 +1,10 @@
 package problem
 
+import (
+	"cmp"
+	"slices"
+)
+
 // Nearest returns the known word that a misspelled one most likely means, or "" when none is close. Of equally
 // close words the first wins.
 func Nearest(word string, known []string) string {
@@ -14,6 +19,17 @@ func Nearest(word string, known []string) string {
 		}
 	}
 	return best
+}
+
+// Closest returns the n known words that are nearest to a word, the nearest first; equally close ones keep their order.
+func Closest(word string, known []string, n int) []string {
+	distance := make(map[string]int, len(known))
+	for _, k := range known {
+		distance[k] = editDistance(word, k, len(word)+len(k)+1)
+	}
+	out := slices.Clone(known)
+	slices.SortStableFunc(out, func(a, b string) int { return cmp.Compare(distance[a], distance[b]) })
+	return out[:min(n, len(out))]
 }
 
 // editDistance counts the insertions, deletions, substitutions and swaps of neighbours that turn a into b. It

@@ -38,7 +38,7 @@ type TraceSpec struct {
 
 // PresetSpec generates a workload whose statistics are fitted to a real trace.
 type PresetSpec struct {
-	// Name is one of PresetNames.
+	// Name says which preset.
 	Name string `json:"name"`
 	// Requests is the number of requests; 0 means as many as DurationSeconds holds.
 	Requests int `json:"requests"`

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/results"
+)
+
+// printFrontier prints the frontier of a marked table, one line a configuration: grouped by the traffic, and best
+// first in the first objective. Where nothing is feasible it says what comes closest.
+func printFrontier(w io.Writer, t *results.Table, a results.Analysis) error {
+	f := frontierTable{table: t, analysis: a, candidates: t.Candidates()}
+	shown := f.candidates.Table
+	groups, err := shown.Groups(a.By)
+	if err != nil {
+		return err
+	}
+	if len(groups) == 0 {
+		groups = [][]int{nil}
+	}
+	var lines [][]int
+	var empty []string
+	for _, rows := range groups {
+		on, err := f.frontier(rows)
+		if err != nil {
+			return err
+		}
+		if len(on) > 0 {
+			lines = append(lines, on)
+		} else {
+			empty = append(empty, f.emptiness(rows))
+		}
+	}
+	if len(lines) > 0 {
+		_, err = fmt.Fprintf(w, "%s\n%s\n", headline(a), f.render(lines))
+	}
+	for _, line := range empty {
+		if err == nil {
+			_, err = fmt.Fprintln(w, line)
+		}
+	}
+	return err
+}
+
+// frontierTable is what the terminal shows of a frontier.
+type frontierTable struct {
+	table      *results.Table
+	analysis   results.Analysis
+	candidates *results.Candidates
+}
+
+// frontier lists the rows of a group that are on its frontier, best first in the first objective.
+func (f frontierTable) frontier(rows []int) ([]int, error) {
+	shown := f.candidates.Table
+	on := shown.Column(results.FrontierColumn)
+	out := slices.DeleteFunc(slices.Clone(rows), func(row int) bool { return !on.Bools[row] })
+	first := f.analysis.Objectives[0]
+	values, err := shown.Column(first.Name).Float64s()
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(out, func(a, b int) int {
+		switch {
+		case values[a] == values[b]:
+			return 0
+		case (values[a] > values[b]) == first.Maximize:
+			return -1
+		}
+		return 1
+	})
+	return out, nil
+}
+
+// emptiness says why a group has no frontier.
+func (f frontierTable) emptiness(rows []int) string {
+	shown := f.candidates.Table
+	where := ""
+	for i, name := range f.analysis.By {
+		where += map[bool]string{true: " of ", false: " "}[i == 0] + name + "=" + shown.Column(name).Text(rows[0])
+	}
+	feasible := shown.Column(results.FeasibleColumn)
+	if feasible == nil || slices.ContainsFunc(rows, func(row int) bool { return feasible.Bools[row] }) {
+		return fmt.Sprintf("The frontier%s is empty: no point has a value in every objective.", where)
+	}
+	text := fmt.Sprintf("The frontier%s is empty: no point is%s.", where, constraintsText(f.analysis.Constraints))
+	if row, misses := f.analysis.Closest(shown, rows); misses != nil {
+		text += fmt.Sprintf("\nclosest: %s: %s", f.configuration(row), results.JoinMisses(misses))
+	}
+	return text
+}
+
+// configuration names a row by its axes.
+func (f frontierTable) configuration(row int) string {
+	var parts []string
+	for _, c := range f.columns() {
+		if c.Role == results.RoleAxis && !c.Null[row] {
+			parts = append(parts, c.Name+"="+c.Text(row))
+		}
+	}
+	if len(parts) == 0 {
+		return fmt.Sprintf("row %d", f.candidates.Rows[row][0]+1)
+	}
+	return strings.Join(parts, " ")
+}
+
+// columns are the traffic, the axes, the derived values and the objectives.
+func (f frontierTable) columns() []*results.Column {
+	t := f.candidates.Table
+	var out []*results.Column
+	add := func(c *results.Column) {
+		if c != nil && !slices.Contains(out, c) {
+			out = append(out, c)
+		}
+	}
+	for _, name := range f.analysis.By {
+		add(t.Column(name))
+	}
+	for _, role := range []results.Role{results.RoleAxis, results.RoleDerived} {
+		for _, c := range t.Columns {
+			if c.Role == role {
+				add(c)
+			}
+		}
+	}
+	if len(out) == 0 {
+		add(t.Column("id"))
+	}
+	for _, o := range f.analysis.Objectives {
+		add(t.Column(o.Name))
+	}
+	return out
+}
+
+// render lays out the groups, a line between two.
+func (f frontierTable) render(groups [][]int) string {
+	out := newTableWriter()
+	columns := f.columns()
+	header := table.Row{}
+	var configs []table.ColumnConfig
+	for i, c := range columns {
+		name := c.Name
+		if c.Unit != "" {
+			name += "\n" + c.Unit
+		}
+		header = append(header, name)
+		if c.Kind == gridspec.KindInt || c.Kind == gridspec.KindFloat {
+			configs = append(configs, table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})
+		}
+	}
+	out.AppendHeader(header)
+	out.SetColumnConfigs(configs)
+	left := maxShownRows
+	for i, rows := range groups {
+		if i > 0 {
+			out.AppendSeparator()
+		}
+		for _, row := range rows {
+			if left--; left >= 0 {
+				out.AppendRow(f.cells(columns, row))
+			}
+		}
+	}
+	if left < 0 {
+		out.AppendFooter(table.Row{fmt.Sprintf("… %d more", -left)})
+	}
+	return out.Render()
+}
+
+func (f frontierTable) cells(columns []*results.Column, row int) table.Row {
+	cells := table.Row{}
+	for _, c := range columns {
+		text := cell(c, row)
+		optimised := slices.ContainsFunc(f.analysis.Objectives, func(o results.Objective) bool { return o.Name == c.Name })
+		if optimised && c.Kind == gridspec.KindFloat && len(f.candidates.Counted[row]) > 1 {
+			deviation := f.candidates.Deviation(f.table.Column(c.Name), row)
+			if text == grouped(c.Floats[row]) {
+				text += " ± " + grouped(deviation)
+			} else {
+				text += " ± " + figure(deviation)
+			}
+		}
+		cells = append(cells, text)
+	}
+	return cells
+}
+
+func cell(c *results.Column, row int) string {
+	switch {
+	case c.Null[row]:
+		return ""
+	case c.Kind == gridspec.KindInt:
+		return withSeparators(strconv.FormatInt(c.Ints[row], 10))
+	case c.Kind == gridspec.KindFloat && c.Role == results.RoleMetric:
+		return figure(c.Floats[row])
+	case c.Kind == gridspec.KindFloat:
+		return exact(c.Floats[row])
+	}
+	return c.Text(row)
+}
+
+// figure shows what was measured: two decimals, four digits below one.
+func figure(v float64) string {
+	if size := math.Abs(v); size >= 1 || v == 0 {
+		return grouped(v)
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64)
+}
+
+// exact shows all digits of a setting, without an exponent unless it is very large or small.
+func exact(v float64) string {
+	if size := math.Abs(v); v == 0 || size < 1e15 && size >= 1e-6 {
+		return withSeparators(strconv.FormatFloat(v, 'f', -1, 64))
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
+
+// withSeparators puts a comma between thousands of a plain number.
+func withSeparators(number string) string {
+	whole, rest, _ := strings.Cut(number, ".")
+	for i := len(whole) - 3; i > 0 && whole[i-1] != '-'; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if rest != "" {
+		whole += "." + rest
+	}
+	return whole
+}
+
+// headline says what a frontier optimises, and under which constraints.
+func headline(a results.Analysis) string {
+	return "Pareto frontier: " + objectivesText(a.Objectives) + byText(a.By) + constraintsText(a.Constraints)
+}
+
+func constraintsText(constraints []results.Constraint) string {
+	if len(constraints) == 0 {
+		return ""
+	}
+	parts := make([]string, len(constraints))
+	for i, c := range constraints {
+		parts[i] = c.String()
+	}
+	return " under " + strings.Join(parts, " && ")
+}
+
+func byText(by []string) string {
+	if len(by) == 0 {
+		return ""
+	}
+	return " for each " + strings.Join(by, " and ")
+}
+
+func objectivesText(objectives []results.Objective) string {
+	parts := make([]string, len(objectives))
+	for i, o := range objectives {
+		parts[i] = "min " + o.Name
+		if o.Maximize {
+			parts[i] = "max " + o.Name
+		}
+	}
+	return strings.Join(parts, ", ")
+}

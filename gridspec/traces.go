@@ -1,0 +1,122 @@
+package gridspec
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+)
+
+// CheckTraces reports the trace files of points that do not exist or cannot be read, as [Problems] with the keys
+// that name them. Whether a trace is sound shows when it is loaded.
+func (s *Spec) CheckTraces(points []Point) error {
+	used := map[string]bool{}
+	for _, p := range points {
+		if p.Workload.Trace != nil && p.SkipReason == "" {
+			for _, file := range traceFiles(p.Workload.Trace) {
+				used[file] = true
+			}
+		}
+	}
+	if len(used) == 0 {
+		return nil
+	}
+	c := collector{origins: s.layers.parser.origins}
+	visitTraces(s.layers.koanf.Raw(), func(at, path string) string {
+		if file := absolutePath(path, s.Dir); used[file] {
+			if why := unreadable(file); why != "" {
+				c.add(at, path, "%s", why)
+			}
+		}
+		return path
+	})
+	c.problems.sort(s.layers.parser.name)
+	return c.problems.err()
+}
+
+// unreadable says why a trace file cannot be read; empty means that it can. Pipes are left alone, because opening
+// one takes what is in it.
+func unreadable(path string) string {
+	if path == "-" {
+		return ""
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return "it is a folder; name a trace file"
+	case err == nil && !info.Mode().IsRegular():
+		return ""
+	case err == nil:
+		var f *os.File
+		if f, err = os.Open(path); err == nil {
+			err = f.Close()
+		}
+	}
+	var cause *fs.PathError
+	if errors.As(err, &cause) {
+		err = cause.Err
+	}
+	if err != nil {
+		return "the trace file cannot be read: " + err.Error()
+	}
+	return ""
+}
+
+// visitTraces calls visit with the place and the path of every trace file in a tree, and writes back what it
+// returns.
+func visitTraces(tree map[string]any, visit func(at, path string) string) {
+	v := traceVisitor(visit)
+	if w, ok := tree[workloadPath]; ok {
+		tree[workloadPath] = v.value(workloadPath, workloadPath, w)
+	}
+	for _, name := range []string{"grid", "zip"} {
+		v.settings(name, tree[name])
+	}
+	for _, method := range samplers() {
+		if m, ok := tree[method.name].(map[string]any); ok {
+			v.settings(join(method.name, "space"), m["space"])
+		}
+	}
+	cases, _ := tree["cases"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(cases)) {
+		v.settings(join("cases", name), cases[name])
+	}
+	include, _ := tree["include"].([]any)
+	for i, b := range include {
+		v.settings(indexed("include", i), b)
+	}
+}
+
+type traceVisitor func(at, path string) string
+
+// settings visits a mapping of key paths to values or axes.
+func (visit traceVisitor) settings(at string, v any) {
+	m, _ := v.(map[string]any)
+	for _, path := range slices.Sorted(maps.Keys(m)) {
+		m[path] = visit.value(join(at, path), path, m[path])
+	}
+}
+
+// value visits the value at a place, or the list of them, which is that of a key path.
+func (visit traceVisitor) value(at, path string, v any) any {
+	switch v := v.(type) {
+	case []any:
+		for i := range v {
+			v[i] = visit.value(indexed(at, i), path, v[i])
+		}
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			inner := join(path, k)
+			if k == "choices" {
+				inner = path
+			}
+			v[k] = visit.value(join(at, k), inner, v[k])
+		}
+	case string:
+		if path == workloadPath+".trace.path" || path == workloadPath+".trace.paths" {
+			return visit(at, v)
+		}
+	}
+	return v
+}

@@ -1,0 +1,90 @@
+package gridspec
+
+import (
+	"slices"
+
+	"github.com/servegrid/servegrid/simcore/perfmodel"
+)
+
+// Warnings lists what a spec says that is allowed but hardly meant: environment variables that change nothing, and
+// axes that the timing model cannot judge. A warning has the form of a problem.
+func (s *Spec) Warnings() Problems { return slices.Clone(s.warnings) }
+
+// trap is a quantity that the polynomial timing model cannot judge.
+type trap struct {
+	keys    []string
+	measure func(*settings) int
+	why     string
+}
+
+func traps() []trap {
+	return []trap{
+		{
+			[]string{"timing.tp", "timing.dp"},
+			func(s *settings) int { return s.config.GPUsPerWorker() },
+			"the polynomial timing model does not know it: more GPUs for one worker make nothing faster, so 1 always wins per GPU",
+		},
+		{
+			[]string{"engine.num_gpu_blocks", "engine.block_size"},
+			func(s *settings) int { return s.config.Engine.NumGPUBlocks * s.config.Engine.BlockSize },
+			"with the polynomial timing model a decode step takes as long as the held share of the KV pool says, so a larger pool looks faster; " +
+				"compare pools of the same number of tokens",
+		},
+	}
+}
+
+// timingWarnings finds the axes whose points the polynomial model makes look better or worse than they are.
+func (s *Spec) timingWarnings() Problems {
+	if !s.usesPolynomial() {
+		return nil
+	}
+	var out Problems
+	for _, t := range traps() {
+		for _, f := range s.factors {
+			if at := s.variedBy(f, t); at != "" {
+				p := Problem{Where: s.layers.parser.origins.where(at)}
+				p.Path, p.Allowed = at, t.why
+				out = append(out, p)
+			}
+		}
+	}
+	return out
+}
+
+// usesPolynomial reports whether some point has the polynomial timing model.
+func (s *Spec) usesPolynomial() bool {
+	for _, f := range s.factors {
+		sources, all := map[string]bool{}, true
+		for _, o := range f.rows {
+			i := slices.IndexFunc(o.set, func(a assignment) bool { return a.key.path == "timing.source" })
+			if all = all && i >= 0; i >= 0 {
+				sources[o.set[i].value.String()] = true
+			}
+		}
+		if sources[perfmodel.SourcePolynomial] || len(sources) > 0 && all {
+			return sources[perfmodel.SourcePolynomial]
+		}
+	}
+	return s.base.config.Timing.Source == perfmodel.SourcePolynomial
+}
+
+// variedBy returns the place of the key by which a factor varies a quantity; empty when it does not.
+func (s *Spec) variedBy(f factor, t trap) string {
+	at := ""
+	values := map[int]bool{}
+	for _, o := range f.rows {
+		point := s.base
+		point.workload = cloneWorkload(point.workload)
+		o.apply(&point)
+		values[t.measure(&point)] = true
+		for _, a := range o.set {
+			if at == "" && slices.Contains(t.keys, a.key.path) {
+				at = a.at[:len(a.at)-len(lastIndex(a.at))]
+			}
+		}
+	}
+	if len(values) < 2 {
+		return ""
+	}
+	return at
+}
