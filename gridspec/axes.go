@@ -166,7 +166,11 @@ func (b *axisBuilder) axis(home, path string, domain any) (*axis, []option) {
 		if isList {
 			place = indexed(at, i)
 		}
-		if o, ok := b.option(place, path, v); ok {
+		o, ok := b.option(place, path, v)
+		if !ok && !isList {
+			break // all that a generator makes is wrong alike
+		}
+		if ok {
 			rows = append(rows, o)
 		}
 	}
@@ -239,7 +243,8 @@ func (b *axisBuilder) option(at, path string, v any) (option, bool) {
 
 // bindSetting binds the value of a setting that is written at another place than its own.
 func (b *axisBuilder) bindSetting(at string, k *key, v any, dst reflect.Value) {
-	if v == nil && isNullable(k.path) {
+	if IsNullable(k.path) {
+		b.bindLimit(at, v, dst)
 		return
 	}
 	b.bind(at, v, dst)

@@ -127,11 +127,25 @@ func (c *collector) bindSlice(path string, v any, dst reflect.Value) {
 func indexed(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
 func (c *collector) bindScalar(path string, v any, dst reflect.Value) {
-	if v == nil && isNullable(path) {
+	if IsNullable(path) {
+		c.bindLimit(path, v, dst)
+	} else if allowed := setScalar(v, dst); allowed != "" {
+		c.add(path, v, "%s", allowed)
+	}
+}
+
+// bindLimit stores a limit that null takes away. It is 0 then, so a 0 that is written is refused: who writes it may
+// well mean none at all.
+func (c *collector) bindLimit(path string, v any, dst reflect.Value) {
+	if v == nil {
 		dst.SetZero()
 		return
 	}
-	if allowed := setScalar(v, dst); allowed != "" {
+	allowed := setScalar(v, dst)
+	if allowed == "" && dst.IsZero() {
+		allowed = "give 1 or more, or null for no limit"
+	}
+	if allowed != "" {
 		c.add(path, v, "%s", allowed)
 	}
 }

@@ -17,12 +17,18 @@ const DefaultMaxPoints = 1_000_000
 type ExpandOptions struct {
 	// MaxPoints is the largest number of points; 0 means [DefaultMaxPoints].
 	MaxPoints int
+	// LeftOut is called, unless it is nil, with the number of points that were left out because they are equal to an
+	// earlier one, when there are any.
+	LeftOut func(equal int)
 }
 
 // Count returns the number of points before exclude drops any and before equal samples fall together. A count
 // that 64 bits cannot hold is the largest that they can.
 func (s *Spec) Count() uint64 {
-	total := product(s.factors)
+	total := uint64(0)
+	if !s.onlyIncluded() {
+		total = product(s.factors)
+	}
 	for _, f := range s.include {
 		total = saturatingAdd(total, product(s.includeFactors(f)))
 	}
@@ -53,6 +59,10 @@ func saturatingAdd(a, b uint64) uint64 {
 	return sum
 }
 
+// onlyIncluded reports whether a spec lists its points by hand: nothing multiplies, and the base configuration by
+// itself is none of them.
+func (s *Spec) onlyIncluded() bool { return len(s.factors) == 0 && len(s.include) > 0 }
+
 // includeFactors multiplies an included point by the list of workloads, unless it names its own.
 func (s *Spec) includeFactors(included factor) []factor {
 	out := []factor{included}
@@ -66,7 +76,7 @@ func (s *Spec) includeFactors(included factor) []factor {
 
 // Expand returns the points of a spec in their fixed order: workloads, cases, zip, grid, random, lhs, sobol, the
 // last axis fastest, then included points; replicates of a point follow each other. Points that are equal to an
-// earlier one are left out. The error is a [Problems] that names every impossible combination, unless the spec
+// earlier one are left out, and so is the base configuration when there are included points and no axes. The error is a [Problems] that names every impossible combination, unless the spec
 // says `on_invalid: skip`.
 func (s *Spec) Expand(opt ExpandOptions) ([]Point, error) {
 	limit := uint64(DefaultMaxPoints)
@@ -77,11 +87,17 @@ func (s *Spec) Expand(opt ExpandOptions) ([]Point, error) {
 		return nil, tooManyPoints(n, limit)
 	}
 	e := newExpander(s)
-	e.product(s.factors, false)
+	if !s.onlyIncluded() {
+		e.product(s.factors, false)
+	}
 	for _, included := range s.include {
 		e.product(s.includeFactors(included), true)
 	}
-	return e.finish()
+	points, err := e.finish()
+	if err == nil && e.equal > 0 && opt.LeftOut != nil {
+		opt.LeftOut(e.equal * s.Execution.Replicates)
+	}
+	return points, err
 }
 
 func tooManyPoints(n, limit uint64) error {
@@ -129,7 +145,9 @@ type expander struct {
 	evaluator evaluator
 	axisIndex map[*axis]int
 	// seen holds the axis values of every point so far.
-	seen   map[pointKey][]Value
+	seen map[pointKey][]Value
+	// equal counts the combinations that repeat an earlier one.
+	equal  int
 	points []Point
 	checks checks
 	// dropped counts the points that each exclude expression drops.
@@ -189,6 +207,7 @@ func (e *expander) add(factors []factor, at []int, included bool) {
 	contradiction := !p.implyMode()
 	key := keyOf(p)
 	if first, twice := e.seen[key]; twice {
+		e.equal++
 		if !included {
 			e.sameAs(first, p)
 		}

@@ -40,8 +40,9 @@ func aliases() map[string]string {
 	return map[string]string{"engine.engine_type": "engine.type"}
 }
 
-// isNullable reports whether a setting may be null, which means no limit.
-func isNullable(path string) bool {
+// IsNullable reports whether a setting may be null, which means no limit. A configuration then holds 0, which a spec
+// must not say.
+func IsNullable(path string) bool {
 	return path == "engine.max_num_seqs" || path == "engine.max_num_batched_tokens"
 }
 

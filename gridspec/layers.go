@@ -149,7 +149,7 @@ func specPaths() []string {
 // loadSet applies one --set flag, "key.path=value".
 func (l *layered) loadSet(set string) error {
 	path, value, ok := strings.Cut(set, "=")
-	where := "--set " + set
+	where := "--set " + Excerpt(set)
 	if !ok || path == "" {
 		l.refuse(where, "", "write key.path=value")
 		return nil

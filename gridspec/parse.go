@@ -89,8 +89,13 @@ func (p *strictParser) at(line, column int) string {
 
 // fail reports a problem that ends the reading.
 func (p *strictParser) fail(line, column int, format string, args ...any) {
+	p.failAt("", line, column, format, args...)
+}
+
+// failAt is fail for a problem with the value at a key path.
+func (p *strictParser) failAt(path string, line, column int, format string, args ...any) {
 	problem := Problem{Where: p.at(line, column)}
-	problem.Allowed = fmt.Sprintf(format, args...)
+	problem.Path, problem.Allowed = path, fmt.Sprintf(format, args...)
 	p.syntax = append(p.syntax, problem)
 }
 

@@ -89,7 +89,7 @@ func (j *jsonReader) value(path string, depth int) (any, bool) {
 		}
 		return j.array(path, depth)
 	case json.Number:
-		return j.number(t, line, column)
+		return j.number(t, path, line, column)
 	}
 	return t, true
 }
@@ -137,7 +137,7 @@ func (j *jsonReader) array(path string, depth int) (any, bool) {
 	return list, ok
 }
 
-func (j *jsonReader) number(n json.Number, line, column int) (any, bool) {
+func (j *jsonReader) number(n json.Number, path string, line, column int) (any, bool) {
 	if i, err := strconv.ParseInt(n.String(), 10, 64); err == nil {
 		return i, true
 	}
@@ -146,7 +146,7 @@ func (j *jsonReader) number(n json.Number, line, column int) (any, bool) {
 	}
 	f, err := n.Float64()
 	if err != nil || !strings.ContainsAny(n.String(), ".eE") {
-		j.fail(line, column, "%s: the number is too large", n)
+		j.failAt(path, line, column, "%s: the number is too large", Excerpt(n.String()))
 		return nil, false
 	}
 	return f, true

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/servegrid/servegrid/simcore/problem"
 )
@@ -20,8 +21,11 @@ type Problem struct {
 	problem.Problem
 }
 
-// Error formats the problem as "where: path: value is not allowed; what is".
+// Error formats the problem as "where: path: value is not allowed; what is", in one line unless what is allowed has
+// several. Of a long path or value it repeats the beginning.
 func (p Problem) Error() string {
+	p.Path, p.Value = Excerpt(oneLine(p.Path)), Excerpt(oneLine(p.Value))
+	p.Where = oneLine(p.Where)
 	text := p.Problem.Error()
 	if p.Path == "" {
 		text = p.Allowed
@@ -108,16 +112,29 @@ func (c *collector) addUnknown(path, key string, known []string) {
 // maxShown bounds how much of a value an error repeats, in bytes.
 const maxShown = 80
 
+// Excerpt returns the text as an error repeats it: whole, or its first 80 bytes and an ellipsis.
+func Excerpt(text string) string {
+	const ellipsis = "…"
+	if len(text) <= maxShown+len(ellipsis) {
+		return text
+	}
+	end := maxShown
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + ellipsis
+}
+
+// oneLine writes line breaks as escapes, since names may hold them and an error has one line for each problem.
+func oneLine(text string) string { return strings.NewReplacer("\n", `\n`, "\r", `\r`).Replace(text) }
+
 // show formats a value of the tree for an error message.
 func show(v any) string {
 	text, err := jsonText(v)
 	if err != nil {
 		text = fmt.Sprint(v)
 	}
-	if len(text) > maxShown {
-		return strings.ToValidUTF8(text[:maxShown], "") + "…"
-	}
-	return text
+	return Excerpt(text)
 }
 
 // jsonText is JSON in one line, for people: < and > stay as they are.

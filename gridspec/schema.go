@@ -31,7 +31,7 @@ type document struct {
 	LHS *sampling `json:"lhs"`
 	// Sobol draws a Sobol sequence with a seeded shift: the whole space is covered evenly.
 	Sobol *sampling `json:"sobol"`
-	// Include adds points: the base configuration with these settings.
+	// Include adds points: the base configuration with these settings. Without axes the spec has just these points.
 	Include []bundle `json:"include"`
 	// Exclude drops the points for which one of these expressions is true. Included points stay.
 	Exclude []string `json:"exclude"`

@@ -376,8 +376,8 @@ func (w *schemaWriter) leaf(path string, t reflect.Type) any {
 	if choices := choicesOf(path, t); choices != nil {
 		schema["enum"] = choices
 	}
-	if isNullable(path) {
-		schema["type"] = []string{schema["type"].(string), "null"}
+	if IsNullable(path) {
+		schema["type"], schema["minimum"] = []string{schema["type"].(string), "null"}, 1
 	}
 	return schema
 }

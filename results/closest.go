@@ -18,7 +18,7 @@ type Miss struct {
 // String formats the miss as "p99_ttft_ms 6114 > 1000".
 func (m Miss) String() string {
 	negated := map[string]string{"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}[m.Constraint.Operator]
-	bound := formatValue(m.Constraint.Bound)
+	bound := m.Constraint.boundText()
 	digits := 0
 	for size := math.Abs(m.Value); size < 1000 && digits < 4 && m.Value != math.Trunc(m.Value); size *= 10 {
 		digits++

@@ -3,6 +3,7 @@ package results
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -22,7 +23,7 @@ type Constraint struct {
 
 // String formats the constraint as users write it.
 func (c Constraint) String() string {
-	name, bound := c.Column, formatValue(c.Bound)
+	name, bound := c.Column, c.boundText()
 	if !plainName(name) {
 		name = "`" + name + "`"
 	}
@@ -30,6 +31,15 @@ func (c Constraint) String() string {
 		bound = strconv.Quote(bound)
 	}
 	return name + " " + c.Operator + " " + bound
+}
+
+// boundText writes the bound out in full: a number has no exponent unless it is very large or small.
+func (c Constraint) boundText() string {
+	v := c.Bound.Float
+	if size := math.Abs(v); c.Bound.Kind == gridspec.KindFloat && size >= 1e-6 && size < 1e15 {
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return formatValue(c.Bound)
 }
 
 // MarshalText formats the constraint as String does.
@@ -72,7 +82,7 @@ func ParseConstraints(expression string) ([]Constraint, error) {
 	for {
 		c, err := l.constraint()
 		if err != nil {
-			return nil, fmt.Errorf("constraint %q, column %d: %w", expression, l.at+1, err)
+			return nil, fmt.Errorf("constraint %q, column %d: %w", gridspec.Excerpt(expression), l.at+1, err)
 		}
 		out = append(out, c)
 		l.skipSpace()
@@ -80,7 +90,7 @@ func ParseConstraints(expression string) ([]Constraint, error) {
 			return out, nil
 		}
 		if !strings.HasPrefix(expression[l.at:], "&&") {
-			return nil, fmt.Errorf(`constraint %q, column %d: unexpected %q; join constraints by "&&"`, expression, l.at+1, expression[l.at:])
+			return nil, fmt.Errorf(`constraint %q, column %d: unexpected %q; join constraints by "&&"`, gridspec.Excerpt(expression), l.at+1, gridspec.Excerpt(expression[l.at:]))
 		}
 		l.at += len("&&")
 	}

@@ -29,6 +29,9 @@ func readCSV(r io.Reader) (*Table, error) {
 		return nil, errors.New("the file is empty; a header line with column names is needed")
 	}
 	header, records := records[0], records[1:]
+	if len(records) == 0 {
+		return nil, errors.New("the file has a header line and no rows; give one row a point")
+	}
 	t := &Table{}
 	fields := make([]string, len(records))
 	for i, name := range header {

@@ -36,8 +36,25 @@ func (s *simulation) runAlone() error {
 		}
 		worker.Sync()
 		s.collect(s.env.Requests)
+		s.capped = s.capped || own.at < len(own.times)
 	}
 	s.preemptions = worker.Preemptions()
+	if !s.capped {
+		return s.stuck
+	}
+	return nil
+}
+
+// noteDeadEnd notes that a worker is stuck with nothing to come. Under a time cap that is an error only when no other
+// worker goes on until the cap, which is where the simulation then ends.
+func (s *simulation) noteDeadEnd(worker *engine.VLLM, now float64) error {
+	err := deadEnd(worker, now)
+	if math.IsInf(s.stop, 1) {
+		return err
+	}
+	if s.stuck == nil {
+		s.stuck = err
+	}
 	return nil
 }
 
@@ -91,7 +108,7 @@ func (s *simulation) runOne(worker *engine.VLLM, own *arrivals) error {
 		if !progress {
 			next := own.peek()
 			if math.IsInf(next, 1) {
-				return deadEnd(worker, now)
+				return s.noteDeadEnd(worker, now)
 			}
 			now = next
 			continue
@@ -115,6 +132,7 @@ func (s *simulation) notePassEnd(worker *engine.VLLM, end float64) {
 	if end < s.stop {
 		s.endMs = max(s.endMs, end)
 	} else {
+		s.capped = true
 		s.endMs = max(s.endMs, worker.LastPassStart())
 	}
 }

@@ -70,6 +70,8 @@ type simulation struct {
 	arrived     int64
 	preemptions int64
 	endMs       float64 // when the last event happened
+	capped      bool    // something was left to happen after the time cap
+	stuck       error   // the first dead end, where it may be beyond the cap
 	totals      totals
 	emit        func(RequestRecord)
 	records     []RequestRecord

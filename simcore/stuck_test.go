@@ -148,3 +148,31 @@ func TestRejection(t *testing.T) {
 		}
 	}
 }
+
+// Under a time cap a stuck worker is no error while another goes on until the cap, as in the reference.
+func TestStuckBesideTheCap(t *testing.T) {
+	b := workload.NewBuilder("two", 512)
+	b.Add(workload.Request{ArrivalMs: 0, Input: 1024, Output: 5, Hashes: []uint64{1, 2}})
+	b.Add(workload.Request{ArrivalMs: 0, Input: 10, Output: 50, Hashes: []uint64{3}})
+	w, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := DefaultConfig()
+	cfg.Compat = rules.Dynamo13
+	cfg.Deployment.Workers = 2
+	cfg.Engine.EnableChunkedPrefill, cfg.Engine.MaxNumBatchedTokens = false, 512
+	for cap, stuck := range map[float64]bool{0.05: false, 10: true, 0: true} {
+		cfg.Load.MaxSimTimeSeconds = cap
+		for _, opt := range []Options{{}, {oneClock: true}} {
+			r, err := Run(t.Context(), cfg, w, opt)
+			var dead *StuckError
+			switch {
+			case stuck && !errors.As(err, &dead):
+				t.Errorf("cap %v s: err = %v", cap, err)
+			case !stuck && (err != nil || r.CompletedRequests != 1 || r.DurationMs != 51.113072):
+				t.Errorf("cap %v s: %+v, %v", cap, r, err)
+			}
+		}
+	}
+}

@@ -20,8 +20,10 @@ type dispatcher struct {
 	ledger *ledger
 	commit *committer
 	notify *notifier
-	// resolved is called when the earlier results of all points are known.
+	// resolved is called when the earlier results of all points are known, abort when a simulation ended with an
+	// EnvironmentError.
 	resolved func()
+	abort    func(error)
 
 	pool   errgroup.Group
 	memory *semaphore.Weighted
@@ -146,7 +148,11 @@ func (d *dispatcher) simulate(ctx context.Context, c claimed, w *workload.Worklo
 	}
 	p := d.points[c.point]
 	d.notify.push(func(o Observer) { o.PointStarted(p) })
-	if row, ok := simulatePoint(ctx, p, c.id, w, d.opt); ok {
+	row, ok, err := simulatePoint(ctx, p, c.id, w, d.opt)
+	switch {
+	case err != nil:
+		d.abort(err)
+	case ok:
 		d.commit.submit(row)
 	}
 }

@@ -48,11 +48,44 @@ func openFolder(opt *Options) (*folder, error) {
 		return nil, err
 	}
 	f := &folder{dir: opt.Dir, lock: lock}
+	f.removeLeftovers(opt)
 	if err := f.openJournal(opt); err != nil {
 		f.close()
 		return nil, err
 	}
 	return f, nil
+}
+
+// leftover is the name of a file that was being written beside its final place when a sweep was killed.
+var leftover = regexp.MustCompile(`^\..+\.tmp-\d+$`)
+
+// removeLeftovers cleans up after killed sweeps. A file that stays is of no harm.
+func (f *folder) removeLeftovers(opt *Options) {
+	for _, dir := range append([]string{"."}, opt.Companions...) {
+		entries, err := os.ReadDir(filepath.Join(f.dir, dir))
+		if err != nil {
+			continue // most companions are files
+		}
+		for _, e := range entries {
+			if leftover.MatchString(e.Name()) {
+				_ = os.Remove(filepath.Join(f.dir, dir, e.Name()))
+			}
+		}
+	}
+}
+
+// checkJournal reports a journal that somebody else removed, replaced or cut while it was written to.
+func (f *folder) checkJournal(size int64) error {
+	path := filepath.Join(f.dir, JournalFile)
+	mine, err := f.file.Stat()
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, cause(err))
+	}
+	now, err := os.Stat(path)
+	if err == nil && os.SameFile(mine, now) && now.Size() == size {
+		return nil
+	}
+	return fmt.Errorf("%s was removed or changed while the sweep ran, so its points are not safe there; start again in another folder, or with a fresh start", path)
 }
 
 // close gives the folder back.
@@ -88,8 +121,10 @@ func checkFolder(opt *Options) error {
 		if name == JournalFile {
 			return nil
 		}
-		ours := strings.HasPrefix(name, ".") || setAside.MatchString(name) || slices.Contains(opt.Companions, name) ||
-			name == JournalFile+tmpSuffix || name == ResultsFile+tmpSuffix
+		ours := strings.HasPrefix(name, ".") || setAside.MatchString(name) || name == JournalFile+tmpSuffix || name == ResultsFile+tmpSuffix
+		if opt.Fresh { // of a sweep whose journal was lost
+			ours = ours || name == ResultsFile || slices.Contains(opt.Companions, name)
+		}
 		if !ours {
 			foreign = append(foreign, name)
 		}
@@ -172,7 +207,7 @@ func (f *folder) setAside() error {
 		_, err := os.Lstat(filepath.Join(f.dir, name))
 		return err == nil
 	}
-	if !exists(JournalFile) {
+	if !exists(JournalFile) && !exists(ResultsFile) {
 		return nil
 	}
 	n := 1

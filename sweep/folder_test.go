@@ -2,9 +2,11 @@ package sweep
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,13 +16,14 @@ import (
 	"github.com/servegrid/servegrid/simcore"
 )
 
-func TestFolderRefused(t *testing.T) {
-	write := func(t *testing.T, path, text string) {
-		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
 	}
+}
+
+func TestFolderRefused(t *testing.T) {
 	tests := []struct {
 		name    string
 		prepare func(t *testing.T, dir string) Options
@@ -43,7 +46,7 @@ func TestFolderRefused(t *testing.T) {
 			opt := testOptions(dir)
 			opt.Companions = []string{"spec.yaml"}
 			return opt
-		}, []string{"holds other files (a, b, c and 1 more)", "no journal.jsonl"}},
+		}, []string{"holds other files (a, b, c and 2 more)", "no journal.jsonl"}},
 		{"results without a journal", func(t *testing.T, dir string) Options {
 			write(t, filepath.Join(dir, ResultsFile), "")
 			return testOptions(dir)
@@ -143,15 +146,80 @@ func TestFresh(t *testing.T) {
 	}
 }
 
-// Hidden files and those of the caller do not make a folder somebody else's.
+// Hidden files and what a kill leaves do not make a folder somebody else's; a file of the caller's name does, since
+// without a journal it may be the user's. A fresh start takes a folder that holds nothing else.
 func TestFolderWithCompanions(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{".gitkeep", "spec.yaml", JournalFile + tmpSuffix} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o666); err != nil {
-			t.Fatal(err)
-		}
+	for _, name := range []string{".gitkeep", JournalFile + tmpSuffix, ".report.html.tmp-123"} {
+		write(t, filepath.Join(dir, name), "")
 	}
 	opt := testOptions(filepath.Join(dir, "."))
 	opt.Companions = []string{"spec.yaml"}
 	mustRun(t, testPoints(1), opt)
+	if _, err := os.Stat(filepath.Join(dir, ".report.html.tmp-123")); err == nil {
+		t.Error("what a killed sweep left is still there")
+	}
+
+	if err := os.Remove(journalPath(dir)); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "spec.yaml"), "")
+	if _, err := Run(t.Context(), testPoints(1), opt); err == nil || !strings.Contains(err.Error(), "results.parquet, spec.yaml") {
+		t.Errorf("err = %v", err)
+	}
+	opt.Fresh = true
+	if out := mustRun(t, testPoints(1), opt); !slices.Contains(out.Journal.SetAside, "results.1.parquet") {
+		t.Errorf("set aside: %v", out.Journal.SetAside)
+	}
+}
+
+// A journal that is gone or cut while the sweep runs is not reported as safe.
+func TestJournalTakenAway(t *testing.T) {
+	for name, harm := range map[string]func(path string) error{
+		"removed":  os.Remove,
+		"replaced": func(path string) error { return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o666)) },
+		"cut":      func(path string) error { return os.Truncate(path, 20) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			opt := testOptions(t.TempDir())
+			opt.Jobs = 1
+			points := testPoints(3)
+			opt.Simulate = func(ctx context.Context, job Job) (*simcore.Report, error) {
+				if job.Point.Index == 2 {
+					if err := harm(journalPath(opt.Dir)); err != nil {
+						t.Error(err)
+					}
+				}
+				return testSimulate(ctx, job)
+			}
+			out, err := Run(t.Context(), points, opt)
+			if err == nil || !strings.Contains(err.Error(), "was removed or changed while the sweep ran") {
+				t.Errorf("err = %v", err)
+			}
+			if len(out.Rows) != 3 || !out.ResultsWritten {
+				t.Errorf("%d rows, results written: %t", len(out.Rows), out.ResultsWritten)
+			}
+		})
+	}
+}
+
+// What the machine does wrong is no property of a point: the sweep stops, and the point runs the next time.
+func TestEnvironmentErrorStops(t *testing.T) {
+	opt := testOptions(t.TempDir())
+	opt.Jobs = 1
+	full := errors.New("no space left")
+	opt.Simulate = func(ctx context.Context, job Job) (*simcore.Report, error) {
+		if job.Point.Index == 1 {
+			return nil, &EnvironmentError{full}
+		}
+		return testSimulate(ctx, job)
+	}
+	out, err := Run(t.Context(), testPoints(4), opt)
+	if !errors.Is(err, full) || !strings.Contains(err.Error(), "the sweep stopped") || len(out.Rows) >= 4 {
+		t.Fatalf("%d rows, err = %v", len(out.Rows), err)
+	}
+	opt.Simulate = testSimulate
+	if out := mustRun(t, testPoints(4), opt); out.Counts.OK != 4 || out.Counts.KeptFailed != 0 {
+		t.Errorf("counts %+v", out.Counts)
+	}
 }

@@ -34,8 +34,9 @@ type Options struct {
 	// Name is the name of the sweep. A folder whose journal has another name is refused; an empty name on
 	// either side fits every sweep.
 	Name string
-	// Companions are the names of files that the caller puts into Dir besides those of the sweep. A folder
-	// without a journal that holds any other file is refused.
+	// Companions are the names of files and folders that the caller puts into Dir besides those of the sweep. A
+	// folder without a journal that holds any file is refused, since it may be somebody's; Fresh takes one that
+	// holds nothing but companions.
 	Companions []string
 	// Jobs is the number of points that run at the same time; 0 means one for each core.
 	Jobs int
@@ -55,7 +56,8 @@ type Options struct {
 
 	// ContentID names the result of a point on a workload; nil means gridspec.Point.ContentID.
 	ContentID func(p gridspec.Point, workloadDigest string) string
-	// Simulate runs one point; nil means simcore.Run. It must return soon after its context is cancelled.
+	// Simulate runs one point; nil means simcore.Run. It must return soon after its context is cancelled. An error
+	// is the outcome of the point, unless it is an [EnvironmentError], which stops the sweep.
 	Simulate func(context.Context, Job) (*simcore.Report, error)
 	// Load reads or makes a workload; nil means workload.Spec.Load.
 	Load func(context.Context, workload.Spec, workload.Source) (*workload.Workload, error)
@@ -67,6 +69,15 @@ type Options struct {
 	// semanticVersion stands in for simcore.SemanticVersion in tests.
 	semanticVersion string
 }
+
+// EnvironmentError is an error that says nothing about a point, such as a full disk.
+type EnvironmentError struct{ Err error }
+
+// Error is the error itself.
+func (e *EnvironmentError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error itself.
+func (e *EnvironmentError) Unwrap() error { return e.Err }
 
 // Job is one simulation.
 type Job struct {

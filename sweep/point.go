@@ -17,8 +17,8 @@ import (
 )
 
 // simulatePoint runs one point and returns its row. It returns false when the point was cancelled: an error after
-// the sweep was told to stop says nothing about the point.
-func simulatePoint(ctx context.Context, p gridspec.Point, id string, w *workload.Workload, opt *Options) (results.Row, bool) {
+// the sweep was told to stop says nothing about the point, nor does an EnvironmentError, which it returns.
+func simulatePoint(ctx context.Context, p gridspec.Point, id string, w *workload.Workload, opt *Options) (results.Row, bool, error) {
 	pointCtx := ctx
 	if opt.Timeout > 0 {
 		var stop context.CancelFunc
@@ -30,13 +30,16 @@ func simulatePoint(ctx context.Context, p gridspec.Point, id string, w *workload
 	row := results.Row{ID: id, WallSeconds: time.Since(start).Seconds(), Point: p, WorkloadDigest: w.Digest()}
 	if err == nil {
 		row.Status, row.Metrics = results.StatusOK, reportMetrics(report)
-		return row, true
+		return row, true, nil
+	}
+	if environment := new(EnvironmentError); errors.As(err, &environment) {
+		return results.Row{}, false, environment
 	}
 	if ctx.Err() != nil {
-		return results.Row{}, false
+		return results.Row{}, false, nil
 	}
 	reason, message := classify(err, opt.Timeout)
-	return failedRow(row, reason, message), true
+	return failedRow(row, reason, message), true, nil
 }
 
 func simulateSafely(ctx context.Context, job Job, opt *Options) (report *simcore.Report, err error) {

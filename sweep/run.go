@@ -47,10 +47,14 @@ func run(ctx context.Context, points []gridspec.Point, f *folder, opt *Options) 
 		journalErr = err
 		stop(err)
 	})
-	d := &dispatcher{opt: opt, points: points, ledger: ledger, commit: commit, notify: notify, resolved: publish.resolved}
+	d := &dispatcher{opt: opt, points: points, ledger: ledger, commit: commit, notify: notify, resolved: publish.resolved, abort: stop}
 	loadErr := d.run(runCtx)
 	commit.close() // orders journalErr before its use
 	publish.finish()
+	stopped := new(EnvironmentError)
+	if journalErr == nil && errors.As(context.Cause(runCtx), &stopped) {
+		journalErr = stopped
+	}
 	if loadErr != nil {
 		return Outcome{Journal: f.state(opt.semanticVersion)}, loadErr
 	}
@@ -63,9 +67,14 @@ func run(ctx context.Context, points []gridspec.Point, f *folder, opt *Options) 
 	if !out.Interrupted {
 		out.Journal.Unused = f.journal.unused(rows, opt.semanticVersion)
 	}
-	if journalErr != nil {
+	switch {
+	case errors.Is(journalErr, stopped):
+		journalErr = fmt.Errorf("the sweep stopped: %w; %d finished points are kept: run it again for the others once that is mended", journalErr, len(rows))
+	case journalErr != nil:
 		journalErr = fmt.Errorf("%s cannot be written: %w; %d finished points are kept: make room and run the same sweep again for the others",
 			out.Journal.Path, cause(journalErr), len(rows))
+	default:
+		journalErr = f.checkJournal(commit.size)
 	}
 	var resultsErr error
 	if publish.ready.Load() {

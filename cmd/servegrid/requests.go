@@ -29,12 +29,13 @@ func (j *sweepJob) simulateWithRecords(ctx context.Context, job sweep.Job) (*sim
 	}
 	path := j.recordsPath(job.ID)
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return nil, err
+		return nil, &sweep.EnvironmentError{Err: err}
 	}
 	t := requestTable(job.ID, records, job.Workload)
-	return report, results.WriteFile(path, func(w io.Writer) error {
-		return results.WriteParquet(w, t)
-	})
+	if err := results.WriteFile(path, func(w io.Writer) error { return results.WriteParquet(w, t) }); err != nil {
+		return nil, &sweep.EnvironmentError{Err: err}
+	}
+	return report, nil
 }
 
 // missingRecords says how many points were reused from before the spec asked for records; empty means none.

@@ -183,7 +183,7 @@ function drawFooter() {
   const timing = column ? distinct(column) : [...constant("timing.source"), ...constant("timing_source")].slice(0, 1);
   const version = (report.versions || {}).simulator || constant("simulator_version")[0];
   const parts = [];
-  if (timing.length) parts.push(`${timing.join(" and ")} timing${timing.includes("polynomial") ? ": see docs" : ""}`);
+  if (timing.length) parts.push(`${timing.join(" and ")} timing${timing.includes("polynomial") ? ": see docs/timing.md" : ""}`);
   if (version) parts.push(`simulator version ${version}`);
   byID("footer").textContent = parts.join(" · ");
 }

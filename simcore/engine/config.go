@@ -84,8 +84,8 @@ func (c Config) Validate(r rules.Set) problem.List {
 	}
 	if c.BlockSize < 1 || c.BlockSize > maxBlockSize {
 		l.Add("block_size", c.BlockSize, "give 1 to %d tokens", maxBlockSize)
-	} else if r.PowerOfTwoBlocks && (c.BlockSize < 2 || c.BlockSize&(c.BlockSize-1) != 0) {
-		l.Add("block_size", c.BlockSize, "with compat dynamo-1.3 give a power of two of at least 2")
+	} else if r.PowerOfTwoBlocks && (c.BlockSize < 2 || c.BlockSize > 1024 || c.BlockSize&(c.BlockSize-1) != 0) {
+		l.Add("block_size", c.BlockSize, "with compat dynamo-1.3 give a power of two from 2 to 1024")
 	}
 	if c.MaxNumSeqs < 0 {
 		l.Add("max_num_seqs", c.MaxNumSeqs, "give 1 or more requests, or null for no limit")

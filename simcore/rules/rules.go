@@ -36,7 +36,7 @@ type Set struct {
 	// OutputZeroNeverEnds leaves a request that asks for no output running for ever, which ends in a dead end.
 	// Otherwise it completes at the end of its prefill pass without a token.
 	OutputZeroNeverEnds bool
-	// PowerOfTwoBlocks refuses KV block sizes that are not a power of two of at least 2.
+	// PowerOfTwoBlocks refuses KV block sizes that are not a power of two from 2 to 1024.
 	PowerOfTwoBlocks bool
 	// HashIDs32 cuts trace hash ids to 32 bits, so that different ids can become the same block.
 	HashIDs32 bool

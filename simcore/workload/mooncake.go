@@ -14,13 +14,25 @@ import (
 	"github.com/servegrid/servegrid/simcore/problem"
 )
 
-// maxTraceProblems is how many bad lines one error lists.
-const maxTraceProblems = 20
+// maxTraceProblems is how many bad lines one error lists, and maxBadLines after how many more nobody needs a count.
+const (
+	maxTraceProblems = 20
+	maxBadLines      = 100_000
+)
 
 func (s TraceSpec) validate() problem.List {
 	var l problem.List
 	if s.Path == "" && len(s.Paths) == 0 {
 		l = append(l, problem.Problem{Path: "path", Allowed: "give the trace file, or - for the standard input"})
+	}
+	stdin := 0
+	for _, path := range s.files() {
+		if path == "-" {
+			stdin++
+		}
+	}
+	if stdin > 1 {
+		l.Add("paths", s.Paths, "name the standard input, -, once")
 	}
 	if s.Path != "" && len(s.Paths) > 0 {
 		l.Add("paths", s.Paths, "give either path or paths")
@@ -96,7 +108,7 @@ type mooncake struct {
 }
 
 func (m *mooncake) readFile(ctx context.Context, path string) error {
-	file, err := openTrace(path, m.src.Stdin)
+	file, err := openTrace(ctx, path, m.src.Stdin)
 	if err != nil {
 		return err
 	}
@@ -118,7 +130,7 @@ func (m *mooncake) readFile(ctx context.Context, path string) error {
 		if in.number == 1 {
 			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
 		}
-		if in.number%4096 == 0 && ctx.Err() != nil {
+		if in.number%checkEvery == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if len(bytes.TrimSpace(line)) == 0 {
@@ -126,7 +138,9 @@ func (m *mooncake) readFile(ctx context.Context, path string) error {
 		}
 		if err := m.readLine(line); err != nil {
 			if len(m.problems) == maxTraceProblems {
-				m.more++
+				if m.more++; m.more == maxBadLines {
+					return nil // this is no trace; the error says so
+				}
 				continue
 			}
 			m.problems = append(m.problems, fmt.Sprintf("%s:%d: %v", path, in.number, err))

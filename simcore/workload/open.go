@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -30,23 +31,26 @@ var foreign = []struct {
 }
 
 // openTrace opens a trace file, or the standard input for "-", and decompresses gzip and zstd by content.
-func openTrace(path string, stdin io.Reader) (io.ReadCloser, error) {
+// Waiting for a pipe ends with the context.
+func openTrace(ctx context.Context, path string, stdin io.Reader) (io.ReadCloser, error) {
 	var file io.ReadCloser
 	if path == "-" {
 		if stdin == nil {
 			return nil, errNoStdin
 		}
-		file = io.NopCloser(stdin)
+		file = newPatientReader(ctx, func() (io.ReadCloser, error) { return io.NopCloser(stdin), nil })
 	} else {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, fmt.Errorf("failed to open trace file %s: %w", path, errors.Unwrap(err))
-		}
-		if info, err := f.Stat(); err == nil && info.IsDir() {
-			f.Close()
+		info, err := os.Stat(path)
+		switch {
+		case err == nil && info.IsDir():
 			return nil, fmt.Errorf("failed to open trace file %s: it is a folder; name the file in it", path)
+		case err == nil && !info.Mode().IsRegular():
+			file = newPatientReader(ctx, func() (io.ReadCloser, error) { return os.Open(path) })
+		default:
+			if file, err = os.Open(path); err != nil {
+				return nil, fmt.Errorf("failed to open trace file %s: %w", path, errors.Unwrap(err))
+			}
 		}
-		file = f
 	}
 	r, err := decompress(file)
 	if err != nil {

@@ -119,7 +119,7 @@ func (s Spec) Load(ctx context.Context, src Source) (*Workload, error) {
 	case s.Preset != nil:
 		w, err = s.Preset.Generate()
 	default:
-		w, err = s.Synthetic.generate(src)
+		w, err = s.Synthetic.generate(ctx, src)
 	}
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 
@@ -46,16 +47,22 @@ func (s SyntheticSpec) validate() problem.List {
 	return l
 }
 
+// checkEvery is how many requests are made or read between two looks at the context.
+const checkEvery = 4096
+
 // maxRequests bounds generated workloads; request numbers are 32 bits wide.
 const maxRequests = 1 << 27
 
-func (s SyntheticSpec) generate(src Source) (*Workload, error) {
+func (s SyntheticSpec) generate(ctx context.Context, src Source) (*Workload, error) {
 	if s.sessions() {
-		return s.generateSessions(src)
+		return s.generateSessions(ctx, src)
 	}
 	b := NewBuilder("synthetic", 0)
 	b.Grow(s.Requests, 0)
 	for i := range s.Requests {
+		if i%checkEvery == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		b.Add(Request{ArrivalMs: float64(i) * s.ArrivalIntervalMs, Input: s.InputTokens, Output: s.OutputTokens})
 	}
 	return b.Build()
@@ -63,7 +70,7 @@ func (s SyntheticSpec) generate(src Source) (*Workload, error) {
 
 // generateSessions makes sessions whose turns are fresh prompts that share a leading part with their group. The
 // trace block is the engine's KV block.
-func (s SyntheticSpec) generateSessions(src Source) (*Workload, error) {
+func (s SyntheticSpec) generateSessions(ctx context.Context, src Source) (*Workload, error) {
 	size := src.EngineBlockSize
 	blocks := (s.InputTokens + size - 1) / size
 	shared := 0
@@ -80,6 +87,9 @@ func (s SyntheticSpec) generateSessions(src Source) (*Workload, error) {
 			group = uint64(random.IntN(s.PrefixGroups))
 		}
 		for turn := range s.TurnsPerSession {
+			if b.Requests()%checkEvery == 0 && ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
 			for i := range ids {
 				if i < shared {
 					ids[i] = syntheticPrefix | group<<32 | uint64(i)
