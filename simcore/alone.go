@@ -14,8 +14,10 @@ func (s *simulation) runAlone() error {
 	order := byStart(starts)
 	workers := s.cfg.Deployment.Workers
 	worker := engine.NewVLLM(&s.env, 0)
-	var own arrivals
-	var numbers []int32
+	most := (len(order) + workers - 1) / workers
+	own := arrivals{times: make([]float64, 0, most)}
+	numbers := make([]int32, 0, most)
+	s.env.Requests = make([]engine.Request, 0, most)
 	all, blocks := s.env.Blocks, new(workload.BlockTable)
 	s.env.Blocks = blocks
 	for index := range min(workers, len(order)) {

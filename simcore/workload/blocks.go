@@ -158,7 +158,7 @@ type chainKey struct {
 const noNode = math.MaxUint32
 
 func newChainIndex(w *Workload) *chainIndex {
-	c := &chainIndex{runStart: make([]uint32, 1, w.Requests()+1)}
+	c := &chainIndex{runStart: make([]uint32, 1, w.Requests()+1), runs: make([]Segment, 0, 3*w.Requests())}
 	first := newFirstNodes(w.hashes)
 	further := map[chainKey]uint32{}
 	for i := range w.Input {
