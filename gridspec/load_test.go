@@ -346,7 +346,7 @@ func TestFormatProblems(t *testing.T) {
 		{gridspec.JSON, "{} {}", "grid:1:4: a spec is one document"},
 		{gridspec.JSON, "{\"engine\":\n {\"block_size\": 1, \"block_size\": 2}}", "grid:2:20: engine.block_size: this key is already at grid:2:3"},
 		{gridspec.JSON, "{\"engine\":\n {\"block_sise\": 1}}", "grid:2:3: engine.block_sise: unknown key; the nearest is block_size"},
-		{gridspec.JSON, "{\"engine\": {\"block_size\": 1e999}}", "grid:1:27: 1e999: the number is too large"},
+		{gridspec.JSON, "{\"engine\": {\"block_size\": 1e999}}", "grid:1:27: engine.block_size: 1e999: the number is too large"},
 		{gridspec.JSON, "{\"grid\": {\"timing.tp\": [1,\n true]}}", "grid:2:2: grid.timing.tp[1]: true is not allowed"},
 		{gridspec.TOML, "[engine", "grid:1:"},
 		{gridspec.TOML, "[engine]\nblock_size = 1\nblock_size = 2", "grid:3:1: engine.block_size: this key is already at grid:2:1"},

@@ -59,6 +59,9 @@ func (b *axisBuilder) sampled(method sampler, space *sampling, seed uint64) {
 		src := rand.NewPCG(seed, streamOf(method.name+":"+path))
 		drawn := b.draw(at, path, quantile, method.column(src, space.Samples, i))
 		b.claim(home, path, drawn)
+		if len(drawn) < len(f.rows) {
+			continue // reported; the spec is refused
+		}
 		for j, o := range drawn {
 			f.rows[j] = f.rows[j].with(o)
 		}

@@ -45,8 +45,8 @@ func (t *Table) Analysis() Analysis {
 func MarkFrontier(t *Table, a Analysis) error {
 	t.takeForMetrics(a)
 	c := t.Candidates()
-	if c.Replicated() && (slices.Contains(a.By, replicateColumn) || slices.ContainsFunc(a.Constraints, func(b Constraint) bool { return b.Column == replicateColumn })) {
-		return fmt.Errorf("column %s neither bounds nor splits a frontier: replicates of a configuration count together, with their mean", replicateColumn)
+	if err := c.Check(a); err != nil {
+		return err
 	}
 	feasible, on, err := a.mark(c.Table)
 	if err != nil {
@@ -58,6 +58,15 @@ func MarkFrontier(t *Table, a Analysis) error {
 	}
 	t.Add(boolColumn(FrontierColumn, "Whether no other feasible point is at least as good in every objective and better in one.", c.spread(on)))
 	t.Metadata.Objectives, t.Metadata.Constraints, t.Metadata.FrontierBy = a.Objectives, a.Constraints, a.By
+	return nil
+}
+
+// Check refuses an analysis that tells replicates of one configuration apart.
+func (c *Candidates) Check(a Analysis) error {
+	bounds := slices.ContainsFunc(a.Constraints, func(b Constraint) bool { return b.Column == replicateColumn })
+	if c.Replicated() && (bounds || slices.Contains(a.By, replicateColumn)) {
+		return fmt.Errorf("column %s neither bounds nor splits a frontier: replicates of a configuration count together, with their mean", replicateColumn)
+	}
 	return nil
 }
 

@@ -47,6 +47,7 @@ func TestParseConstraintsErrors(t *testing.T) {
 		{"`a <= 1", "needs a closing one"},
 		{"a <= 1 || b <= 2", `unexpected "|| b <= 2"; join constraints by "&&"`},
 		{"a <= 1 &&", "a column name is missing"},
+		{"a <= 1 " + strings.Repeat("x", 1000), `unexpected "` + strings.Repeat("x", 80) + `…"`},
 	}
 	for _, c := range cases {
 		_, err := ParseConstraints(c.in)
@@ -105,12 +106,12 @@ constraint b == 1: column b holds booleans; compare it with true or false`
 }
 
 func TestSLAConstraints(t *testing.T) {
-	got := SLAConstraints(simcore.SLA{TTFTMs: 1500, ITLMs: 50})
+	got := SLAConstraints(simcore.SLA{TTFTMs: 1e6, ITLMs: 50.25, E2EMs: 1e-9})
 	var text []string
 	for _, c := range got {
 		text = append(text, c.String())
 	}
-	if diff := cmp.Diff([]string{"p99_ttft_ms <= 1500", "p99_tpot_ms <= 50"}, text); diff != "" {
+	if diff := cmp.Diff([]string{"p99_ttft_ms <= 1000000", "p99_tpot_ms <= 50.25", "p99_e2e_latency_ms <= 1e-09"}, text); diff != "" {
 		t.Errorf("constraints (-want +got):\n%s", diff)
 	}
 }

@@ -65,13 +65,28 @@ func csvError(err error) error {
 
 // csvSeparator guesses from the header line: a comma unless there is none but another separator.
 func csvSeparator(head string) rune {
-	line, _, _ := strings.Cut(head, "\n")
+	line := headerLine(head)
 	for _, sep := range []rune{',', '\t', ';'} {
 		if strings.ContainsRune(line, sep) {
 			return sep
 		}
 	}
 	return ','
+}
+
+// headerLine is the first line, without what stands in quotes.
+func headerLine(head string) string {
+	var b strings.Builder
+	for i, part := range strings.Split(head, `"`) {
+		if i%2 == 1 {
+			continue
+		}
+		line, _, ends := strings.Cut(part, "\n")
+		if b.WriteString(line); ends {
+			break
+		}
+	}
+	return b.String()
 }
 
 // inferColumn makes a column of the narrowest kind that fits all fields.

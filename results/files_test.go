@@ -179,8 +179,8 @@ func TestReadHandMadeFiles(t *testing.T) {
 		{"CSV with a mark and semicolons", "\ufeffa;b\r\n1;x,y\r\n", map[string]string{"a": "1 1", "b": "0 x,y"}, ""},
 		{"tab-separated", "a\tb\n1\t2\n", map[string]string{"a": "1 1", "b": "1 2"}, ""},
 		{"whole numbers too large", "a\n99999999999999999999\n1\n", map[string]string{"a": "2 1e+20|1"}, ""},
+		{"quoted header", "\"a;\n\",b\n1,2\n", map[string]string{"a;\n": "1 1", "b": "1 2"}, ""},
 		{"NaN words", "a,b\nNaN,N/A\n3,true\n", map[string]string{"a": "1 |3", "b": "3 |true"}, ""},
-		{"header only", "a,b\n", map[string]string{"a": "0 ", "b": "0 "}, ""},
 		{"JSON array", `[{"a":1,"b":"x","c":[1]},{"b":null,"a":2.5,"d":true}]`,
 			map[string]string{"a": "2 1|2.5", "b": "0 x|", "d": "3 |true"}, "column c holds lists or objects"},
 		{"JSON Lines", "{\"a\":1}\n{\"a\":2}\n", map[string]string{"a": "1 1|2"}, ""},
@@ -225,6 +225,7 @@ func TestReadRefusesBadFiles(t *testing.T) {
 	cases := []struct{ name, content, want string }{
 		{"empty", "", "the file is empty"},
 		{"blank", "\n \n", "the file is empty"},
+		{"header only", "a,b\n", "the file has a header line and no rows"},
 		{"gzip", "\x1f\x8b\x08\x00", "is compressed with gzip; give Parquet, CSV or JSON"},
 		{"zstd", "\x28\xb5\x2f\xfd", "is compressed with zstd"},
 		{"arrow", "ARROW1\x00\x00", "is an Arrow IPC file"},

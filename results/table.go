@@ -270,11 +270,20 @@ func unknownColumn(name string, known []string) error {
 	}
 	hint := ";"
 	if n := problem.Nearest(name, known); n != "" {
-		hint = "; did you mean " + n + "?"
+		hint = "; did you mean " + joinNames([]string{n}) + "?"
 	}
 	if len(known) > mostNamed {
 		near := problem.Closest(name, known, mostNamed)
-		return fmt.Errorf("unknown column %q%s the nearest of %d columns: %s", name, hint, len(known), strings.Join(near, ", "))
+		return fmt.Errorf("unknown column %q%s the nearest of %d columns: %s", gridspec.Excerpt(name), hint, len(known), joinNames(near))
 	}
-	return fmt.Errorf("unknown column %q%s known columns: %s", name, hint, strings.Join(known, ", "))
+	return fmt.Errorf("unknown column %q%s known columns: %s", gridspec.Excerpt(name), hint, joinNames(known))
+}
+
+// joinNames lists names in one line, each as far as an error repeats it. Files of others may have any names.
+func joinNames(names []string) string {
+	short := make([]string, len(names))
+	for i, name := range names {
+		short[i] = gridspec.Excerpt(strings.ReplaceAll(name, "\n", `\n`))
+	}
+	return strings.Join(short, ", ")
 }

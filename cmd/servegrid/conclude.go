@@ -83,9 +83,10 @@ func kept(t *results.Table, constraints []results.Constraint) bool {
 	return err == nil && (len(constraints) == 0 || slices.Contains(feasible, true))
 }
 
-// writeFiles writes the resolved spec, the report and the further formats.
+// writeFiles writes the resolved spec, the report and the further formats: those that are asked for, and those that an
+// earlier run left, so that all files of a folder agree.
 func (j *sweepJob) writeFiles(t *results.Table) error {
-	if err := results.WriteFile(filepath.Join(j.dir, specFile), func(w io.Writer) error {
+	if err := j.writeFile(specFile, func(w io.Writer) error {
 		_, err := w.Write(j.resolved)
 		return err
 	}); err != nil {
@@ -100,22 +101,33 @@ func (j *sweepJob) writeFiles(t *results.Table) error {
 		Table:    t,
 		Analysis: t.Analysis(),
 	}
-	if err := results.WriteFile(filepath.Join(j.dir, reportFile), func(w io.Writer) error {
-		return results.WriteReport(w, data)
-	}); err != nil {
+	if err := j.writeFile(reportFile, func(w io.Writer) error { return results.WriteReport(w, data) }); err != nil {
 		return err
 	}
-	for _, format := range j.flags.formats {
+	formats := slices.Clone(j.flags.formats)
+	for _, format := range furtherFormats() {
+		if !slices.Contains(formats, format) && isFile(filepath.Join(j.dir, formatFile(format))) {
+			formats = append(formats, format)
+		}
+	}
+	for _, format := range formats {
 		write, err := tableWriter(format)
 		if err != nil {
 			return err
 		}
-		err = results.WriteFile(filepath.Join(j.dir, "results."+format), func(w io.Writer) error { return write(w, t) })
-		if err != nil {
+		if err := j.writeFile(formatFile(format), func(w io.Writer) error { return write(w, t) }); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// writeFile writes a file of the folder, unless it is the spec.
+func (j *sweepJob) writeFile(name string, write func(io.Writer) error) error {
+	if j.isSpec(name) {
+		return nil
+	}
+	return results.WriteFile(filepath.Join(j.dir, name), write)
 }
 
 // print shows the frontier and where everything is.
@@ -128,7 +140,9 @@ func (j *sweepJob) print(out sweep.Outcome, t *results.Table) error {
 		notes = append(notes, missing)
 	}
 	for _, note := range notes {
-		fmt.Fprintln(j.state.stderr, note)
+		if err := printText(j.state.stderr, "%s\n", note); err != nil {
+			return err
+		}
 	}
 	if j.flags.jsonl {
 		return nil
@@ -138,15 +152,14 @@ func (j *sweepJob) print(out sweep.Outcome, t *results.Table) error {
 		return err
 	}
 	c := out.Counts
-	fmt.Fprintf(w, "%s: %d ok, %d failed, %d skipped", plural(c.Total, "point"), c.OK, c.Failed, c.Skipped)
+	counts := fmt.Sprintf("%s: %d ok, %d failed, %d skipped", plural(c.Total, "point"), c.OK, c.Failed, c.Skipped)
 	if c.Reused > 0 {
-		fmt.Fprintf(w, "; %d simulated now, %d reused", c.Simulated, c.Reused)
+		counts += fmt.Sprintf("; %d simulated now, %d reused", c.Simulated, c.Reused)
 	}
 	if c.Left > 0 {
-		fmt.Fprintf(w, "; %d left", c.Left)
+		counts += fmt.Sprintf("; %d left", c.Left)
 	}
-	fmt.Fprintf(w, "\nResults: %s\nReport:  %s\n", filepath.Join(j.dir, sweep.ResultsFile), filepath.Join(j.dir, reportFile))
-	return nil
+	return printText(w, "%s\nResults: %s\nReport:  %s\n", counts, filepath.Join(j.dir, sweep.ResultsFile), filepath.Join(j.dir, reportFile))
 }
 
 // journalNotes says what was special about earlier results in the folder.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/servegrid/servegrid/gridspec"
 )
 
 // inertEngineArgs are arguments of the reference that change nothing in an aggregated replay: they belong to live
@@ -47,13 +49,13 @@ func moveEngineArgs(engine, spec map[string]any) error {
 			spec["timing"] = timing
 		}
 		if old, ok := timing[to]; ok && !reflect.DeepEqual(old, v) {
-			problems = append(problems, fmt.Sprintf("--extra-engine-args: %s is %v and --timing says %s %v; give one", key, v, to, old))
+			problems = append(problems, fmt.Sprintf("--extra-engine-args: %s is %s and --timing says %s %s; give one", key, briefly(v), to, briefly(old)))
 		}
 		timing[to] = v
 	}
 	for _, key := range []string{"dp_size", "worker_type", "is_prefill", "is_decode"} {
 		if v, ok := engine[key]; ok {
-			problems = append(problems, fmt.Sprintf("--extra-engine-args: %s is %v; an aggregated replay has ranks and roles of one kind only, leave it out", key, v))
+			problems = append(problems, fmt.Sprintf("--extra-engine-args: %s is %s; an aggregated replay has ranks and roles of one kind only, leave it out", key, briefly(v)))
 		}
 	}
 	if len(problems) > 0 {
@@ -62,3 +64,6 @@ func moveEngineArgs(engine, spec map[string]any) error {
 	}
 	return nil
 }
+
+// briefly is a value as an error repeats it.
+func briefly(v any) string { return gridspec.Excerpt(fmt.Sprint(v)) }

@@ -41,11 +41,11 @@ func printFrontier(w io.Writer, t *results.Table, a results.Analysis) error {
 		}
 	}
 	if len(lines) > 0 {
-		_, err = fmt.Fprintf(w, "%s\n%s\n", headline(a), f.render(lines))
+		err = printText(w, "%s\n%s\n", headline(a), f.render(lines))
 	}
 	for _, line := range empty {
 		if err == nil {
-			_, err = fmt.Fprintln(w, line)
+			err = printText(w, "%s\n", line)
 		}
 	}
 	return err
@@ -85,7 +85,7 @@ func (f frontierTable) emptiness(rows []int) string {
 	shown := f.candidates.Table
 	where := ""
 	for i, name := range f.analysis.By {
-		where += map[bool]string{true: " of ", false: " "}[i == 0] + name + "=" + shown.Column(name).Text(rows[0])
+		where += map[bool]string{true: " of ", false: " "}[i == 0] + cellText(name) + "=" + cellText(shown.Column(name).Text(rows[0]))
 	}
 	feasible := shown.Column(results.FeasibleColumn)
 	if feasible == nil || slices.ContainsFunc(rows, func(row int) bool { return feasible.Bools[row] }) {
@@ -93,7 +93,7 @@ func (f frontierTable) emptiness(rows []int) string {
 	}
 	text := fmt.Sprintf("The frontier%s is empty: no point is%s.", where, constraintsText(f.analysis.Constraints))
 	if row, misses := f.analysis.Closest(shown, rows); misses != nil {
-		text += fmt.Sprintf("\nclosest: %s: %s", f.configuration(row), results.JoinMisses(misses))
+		text += fmt.Sprintf("\nclosest: %s: %s", f.configuration(row), visible(results.JoinMisses(misses)))
 	}
 	return text
 }
@@ -103,7 +103,7 @@ func (f frontierTable) configuration(row int) string {
 	var parts []string
 	for _, c := range f.columns() {
 		if c.Role == results.RoleAxis && !c.Null[row] {
-			parts = append(parts, c.Name+"="+c.Text(row))
+			parts = append(parts, cellText(c.Name)+"="+cellText(c.Text(row)))
 		}
 	}
 	if len(parts) == 0 {
@@ -147,9 +147,9 @@ func (f frontierTable) render(groups [][]int) string {
 	header := table.Row{}
 	var configs []table.ColumnConfig
 	for i, c := range columns {
-		name := c.Name
+		name := cellText(c.Name)
 		if c.Unit != "" {
-			name += "\n" + c.Unit
+			name += "\n" + cellText(c.Unit)
 		}
 		header = append(header, name)
 		if c.Kind == gridspec.KindInt || c.Kind == gridspec.KindFloat {
@@ -204,7 +204,7 @@ func cell(c *results.Column, row int) string {
 	case c.Kind == gridspec.KindFloat:
 		return exact(c.Floats[row])
 	}
-	return c.Text(row)
+	return cellText(c.Text(row))
 }
 
 // figure shows what was measured: two decimals, four digits below one.
@@ -246,7 +246,7 @@ func constraintsText(constraints []results.Constraint) string {
 	}
 	parts := make([]string, len(constraints))
 	for i, c := range constraints {
-		parts[i] = c.String()
+		parts[i] = visible(c.String())
 	}
 	return " under " + strings.Join(parts, " && ")
 }
@@ -255,15 +255,19 @@ func byText(by []string) string {
 	if len(by) == 0 {
 		return ""
 	}
-	return " for each " + strings.Join(by, " and ")
+	names := make([]string, len(by))
+	for i, name := range by {
+		names[i] = visible(name)
+	}
+	return " for each " + strings.Join(names, " and ")
 }
 
 func objectivesText(objectives []results.Objective) string {
 	parts := make([]string, len(objectives))
 	for i, o := range objectives {
-		parts[i] = "min " + o.Name
+		parts[i] = "min " + visible(o.Name)
 		if o.Maximize {
-			parts[i] = "max " + o.Name
+			parts[i] = "max " + visible(o.Name)
 		}
 	}
 	return strings.Join(parts, ", ")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
 	"github.com/servegrid/servegrid/gridspec"
@@ -50,7 +52,9 @@ func (f *analysisFlags) load(st *state, path string) (*results.Table, results.An
 		return nil, a, err
 	}
 	for _, note := range append(t.Notes, missingValues(t, a.Objectives)...) {
-		fmt.Fprintln(st.stderr, note)
+		if err := printText(st.stderr, "%s\n", visible(note)); err != nil {
+			return nil, a, err
+		}
 	}
 	return t, a, nil
 }
@@ -117,7 +121,7 @@ func numericColumns(t *results.Table) string {
 	var names []string
 	for _, c := range t.Columns {
 		if c.Kind == gridspec.KindInt || c.Kind == gridspec.KindFloat {
-			names = append(names, c.Name)
+			names = append(names, cellText(c.Name))
 		}
 	}
 	switch n := len(names); {
@@ -221,8 +225,18 @@ func (o tableOutput) write(st *state, t *results.Table, a results.Analysis) erro
 	if err := results.WriteFile(o.path, func(w io.Writer) error { return write(w, t) }); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(st.stderr, "%s, %d on the frontier%s: %s\n", plural(t.Rows(), "row"), len(on), constraintsText(a.Constraints), o.path)
-	return err
+	return printText(st.stderr, "%s, %d on the frontier%s: %s\n", plural(t.Rows(), "row"), len(on), constraintsText(a.Constraints), o.path)
+}
+
+// specName is the name in the text of a resolved spec; empty when there is none.
+func specName(text string) string {
+	var spec struct {
+		Name string `yaml:"name"`
+	}
+	if err := yaml.Unmarshal([]byte(text), &spec); err != nil {
+		return "" // the text comes from a file that may be anybody's
+	}
+	return spec.Name
 }
 
 func newReport(st *state) *cobra.Command {
@@ -239,19 +253,16 @@ point, such as one made in pandas. Objectives, SLA and traffic are those of the 
 			if err != nil {
 				return err
 			}
-			if title == "" {
-				title = filepath.Base(args[0])
-			}
+			title = cmp.Or(title, specName(t.Metadata.Spec), filepath.Base(args[0]))
 			data := results.ReportData{Title: title, Table: t, Analysis: a}
 			if err := results.WriteFile(output, func(w io.Writer) error { return results.WriteReport(w, data) }); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(st.stdout, "%s\nReport: %s\n", headline(a), output)
-			return err
+			return printText(st.stdout, "%s\nReport: %s\n", headline(a), output)
 		},
 	}
 	f.add(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", reportFile, "file to write")
-	cmd.Flags().StringVar(&title, "title", "", "title of the report; the default is the file's name")
+	cmd.Flags().StringVar(&title, "title", "", "title of the report; the default is the spec's name, else the file's")
 	return cmd
 }

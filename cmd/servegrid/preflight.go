@@ -51,6 +51,9 @@ func (j *sweepJob) constraints(points []gridspec.Point) ([]results.Constraint, e
 	if _, err := results.Feasible(t, constraints); err != nil {
 		problems = append(problems, fmt.Errorf("--fail-on: %w", err))
 	}
+	if err := t.Candidates().Check(results.Analysis{Constraints: constraints}); err != nil {
+		problems = append(problems, fmt.Errorf("--fail-on: %w", err))
+	}
 	for _, o := range j.objectives() {
 		if _, err := t.Lookup(o.Name); err != nil {
 			problems = append(problems, fmt.Errorf("objectives: %w", err))

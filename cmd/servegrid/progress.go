@@ -29,11 +29,12 @@ type progress struct {
 	draw       drawer // nil until the sweep starts: a refused one shows no progress
 }
 
-// drawer is one way to show progress. update comes after every finished point.
+// drawer is one way to show progress. update comes after every finished point. close returns the first error of what
+// was asked for; what a person would just not see is none.
 type drawer interface {
 	loading(label string)
 	update(f sweep.Finished, p sweep.Progress)
-	close(p sweep.Progress)
+	close(p sweep.Progress) error
 }
 
 func newProgress(st *state, f *sweepFlags, objectives []results.Objective) *progress {
@@ -75,10 +76,12 @@ func (p *progress) PointFinished(f sweep.Finished) {
 	p.draw.update(f, p.tracker.Progress())
 }
 
-func (p *progress) close() {
-	if p.draw != nil {
-		p.draw.close(p.tracker.Progress())
+// close ends the drawing and returns what went wrong with it.
+func (p *progress) close() error {
+	if p.draw == nil {
+		return nil
 	}
+	return p.draw.close(p.tracker.Progress())
 }
 
 // noDrawer shows nothing.
@@ -86,7 +89,7 @@ type noDrawer struct{}
 
 func (noDrawer) loading(string)                        {}
 func (noDrawer) update(sweep.Finished, sweep.Progress) {}
-func (noDrawer) close(sweep.Progress)                  {}
+func (noDrawer) close(sweep.Progress) error            { return nil }
 
 // barDrawer draws a bar that moves.
 type barDrawer struct {
@@ -111,7 +114,7 @@ func newBarDrawer(w io.Writer, width, total int, metric string, tracker *sweep.T
 func (d *barDrawer) loading(label string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.what = "loading " + label
+	d.what = "loading " + cellText(label)
 }
 
 func (d *barDrawer) update(sweep.Finished, sweep.Progress) {
@@ -121,11 +124,12 @@ func (d *barDrawer) update(sweep.Finished, sweep.Progress) {
 	d.bar.Increment()
 }
 
-func (d *barDrawer) close(p sweep.Progress) {
+func (d *barDrawer) close(p sweep.Progress) error {
 	if p.Left > 0 {
 		d.bar.Abort(false)
 	}
 	d.bars.Wait()
+	return nil
 }
 
 func (d *barDrawer) tail(p sweep.Progress, metric string) string {
@@ -163,7 +167,7 @@ type lineDrawer struct {
 	last   time.Time
 }
 
-func (d *lineDrawer) loading(label string) { fmt.Fprintf(d.out, "loading %s\n", label) }
+func (d *lineDrawer) loading(label string) { _ = printText(d.out, "loading %s\n", cellText(label)) }
 
 func (d *lineDrawer) update(_ sweep.Finished, p sweep.Progress) {
 	if now := d.now(); now.Sub(d.last) >= lineInterval {
@@ -172,10 +176,11 @@ func (d *lineDrawer) update(_ sweep.Finished, p sweep.Progress) {
 	}
 }
 
-func (d *lineDrawer) close(p sweep.Progress) {
+func (d *lineDrawer) close(p sweep.Progress) error {
 	if p.Done > 0 {
 		d.line(p)
 	}
+	return nil
 }
 
 func (d *lineDrawer) line(p sweep.Progress) {
@@ -183,11 +188,14 @@ func (d *lineDrawer) line(p sweep.Progress) {
 	if summary := summaryLine(p, d.metric); summary != "" {
 		line += ", " + summary
 	}
-	fmt.Fprintln(d.out, line)
+	_ = printText(d.out, "%s\n", line)
 }
 
-// eventDrawer prints one JSON object an event.
-type eventDrawer struct{ out *json.Encoder }
+// eventDrawer prints one JSON object an event, until that fails.
+type eventDrawer struct {
+	out *json.Encoder
+	err error
+}
 
 // The lines of --json. Every one has an event: loading, point or end.
 type (
@@ -219,18 +227,25 @@ type (
 
 func newEventCounts(p sweep.Progress) eventCounts { return eventCounts{p.Done, p.Failed, p.Left} }
 
-func (d *eventDrawer) loading(label string) { _ = d.out.Encode(loadingEvent{"loading", label}) }
+func (d *eventDrawer) print(event any) {
+	if d.err == nil {
+		d.err = d.out.Encode(event)
+	}
+}
+
+func (d *eventDrawer) loading(label string) { d.print(loadingEvent{"loading", label}) }
 
 func (d *eventDrawer) update(f sweep.Finished, p sweep.Progress) {
-	_ = d.out.Encode(pointEvent{
+	d.print(pointEvent{
 		Event: "point", ID: f.Row.ID, Index: f.Row.Point.Index, Axes: axesByColumn(f.Row.Point),
 		Status: f.Row.Status, Reason: f.Row.Reason, Error: f.Row.Error, Simulated: f.Simulated,
 		eventCounts: newEventCounts(p),
 	})
 }
 
-func (d *eventDrawer) close(p sweep.Progress) {
-	_ = d.out.Encode(endEvent{"end", newEventCounts(p)})
+func (d *eventDrawer) close(p sweep.Progress) error {
+	d.print(endEvent{"end", newEventCounts(p)})
+	return d.err
 }
 
 // axesByColumn returns the axis values of a point as JSON encodes them.

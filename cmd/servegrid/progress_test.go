@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -63,6 +64,32 @@ func TestTerminalNumbers(t *testing.T) {
 	} {
 		if got != want {
 			t.Errorf("%s; want %s", got, want)
+		}
+	}
+}
+
+// failingWriter takes so many bytes and then no more, as a full disk does.
+type failingWriter struct{ room int }
+
+func (w *failingWriter) Write(p []byte) (int, error) {
+	if w.room -= len(p); w.room < 0 {
+		return 0, errors.New("no space left")
+	}
+	return len(p), nil
+}
+
+// Events that cannot be written end in an error, once, and the results are kept.
+func TestLostEvents(t *testing.T) {
+	for _, room := range []int{0, 500} {
+		spec, dir := writeSpec(t, sixtyPoints(5)), filepath.Join(t.TempDir(), "out")
+		var stderr bytes.Buffer
+		st := &state{args: []string{"sweep", spec, "-o", dir, "--json"}, stdout: &failingWriter{room}, stderr: &stderr,
+			terminal: func() (int, bool) { return 0, false }, now: time.Now}
+		if code := run(context.Background(), st); code != exitRefused || stderr.String() != "servegrid: --json: no space left\n" {
+			t.Errorf("exit code %d: %q", code, stderr.String())
+		}
+		if rows := readResultsFile(t, filepath.Join(dir, "results.parquet")).Rows(); rows != 60 {
+			t.Errorf("%d rows are kept", rows)
 		}
 	}
 }

@@ -267,7 +267,46 @@ func jsonSection(flag, text string) (map[string]any, error) {
 		err = errors.New("write it in braces")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s is not a JSON object: %w", flag, text, err)
+		return nil, fmt.Errorf("%s: %s is not a JSON object: %w", flag, gridspec.Excerpt(text), err)
+	}
+	again := json.NewDecoder(strings.NewReader(text))
+	again.UseNumber() // which number is too large shows when it is bound
+	twice, err := repeatedKeys(again)
+	if err == nil && len(twice) > 0 {
+		err = fmt.Errorf("%s holds the same key twice: %s; write it once", gridspec.Excerpt(text), gridspec.Excerpt(strings.Join(twice, ", ")))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
 	return section, nil
+}
+
+// repeatedKeys lists the keys that an object of the next value holds more than once. Decoding into a map would keep
+// the last.
+func repeatedKeys(d *json.Decoder) ([]string, error) {
+	open, err := d.Token()
+	if err != nil || open != json.Delim('{') && open != json.Delim('[') {
+		return nil, err
+	}
+	var twice []string
+	seen := map[json.Token]bool{}
+	for d.More() {
+		if open == json.Delim('{') {
+			key, err := d.Token()
+			if err != nil {
+				return nil, err
+			}
+			if seen[key] {
+				twice = append(twice, fmt.Sprint(key))
+			}
+			seen[key] = true
+		}
+		inner, err := repeatedKeys(d)
+		if err != nil {
+			return nil, err
+		}
+		twice = append(twice, inner...)
+	}
+	_, err = d.Token()
+	return twice, err
 }

@@ -140,8 +140,7 @@ func printReport(w io.Writer, report *simcore.Report, wall time.Duration, path s
 	fmt.Fprintf(&b, "Prefix Cache Reused Ratio: %.2f\n", report.PrefixCacheReusedRatio)
 	fmt.Fprintf(&b, "First Admission Prefix Cache Reused Ratio: %.2f\n", report.FirstAdmissionReusedRatio)
 	fmt.Fprintf(&b, "Saved full report to: %s\n", path)
-	_, err := io.WriteString(w, b.String())
-	return err
+	return printText(w, "%s", b.String())
 }
 
 // grouped formats with two decimals and commas between thousands.

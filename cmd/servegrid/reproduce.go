@@ -68,9 +68,17 @@ func flatten(v reflect.Value, prefix string, into map[string]string) {
 		if field := v.FieldByIndex(f.Index); field.Kind() == reflect.Struct {
 			flatten(field, prefix+key+".", into)
 		} else {
-			into[prefix+key] = fmt.Sprint(field.Interface())
+			into[prefix+key] = settingText(prefix+key, field)
 		}
 	}
+}
+
+// settingText is a setting as --set takes it.
+func settingText(path string, v reflect.Value) string {
+	if gridspec.IsNullable(path) && v.IsZero() {
+		return "null"
+	}
+	return fmt.Sprint(v.Interface())
 }
 
 // shellQuote quotes a word for a POSIX shell when it needs to be.

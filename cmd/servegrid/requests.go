@@ -38,7 +38,7 @@ func (j *sweepJob) simulateWithRecords(ctx context.Context, job sweep.Job) (*sim
 	return report, nil
 }
 
-// missingRecords says how many points were reused from before the spec asked for records; empty means none.
+// missingRecords says how many points have no file of records; empty means none.
 func (j *sweepJob) missingRecords(rows []results.Row) string {
 	if !j.spec.Output.PerRequest {
 		return ""
@@ -52,7 +52,7 @@ func (j *sweepJob) missingRecords(rows []results.Row) string {
 	if missing == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d points have no file in %s: they were simulated before output.per_request was set; --retry all runs them again",
+	return fmt.Sprintf("%d of %d points have no file in %s (simulated without output.per_request, or the file was removed); --retry all runs them again",
 		missing, len(rows), filepath.Join(j.dir, requestsFolder))
 }
 

@@ -48,7 +48,7 @@ func run(ctx context.Context, st *state) int {
 		code, err = exitInterrupted, errors.New("interrupted")
 	}
 	if err != nil {
-		fmt.Fprintf(st.stderr, "servegrid: %v\n", err)
+		_ = printText(st.stderr, "servegrid: %v\n", err)
 	}
 	return code
 }

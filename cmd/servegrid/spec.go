@@ -59,8 +59,7 @@ func newSpecInit(st *state) *cobra.Command {
 			if err = errors.Join(err, file.Close()); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(st.stdout, "Wrote %s. Next: servegrid sweep %s\n", args[0], args[0])
-			return err
+			return printText(st.stdout, "Wrote %s. Next: servegrid sweep %s\n", args[0], args[0])
 		},
 	}
 }
@@ -78,9 +77,8 @@ looks whether trace files can be read, but does not read them: a damaged trace s
 			if err != nil {
 				return err
 			}
-			warn(st, spec)
-			_, err = fmt.Fprintf(st.stdout, "%s is valid: %s\n", args[0], plural(len(points), "point"))
-			return err
+			f.warn(st, spec)
+			return printText(st.stdout, "%s is valid: %s\n", args[0], plural(len(points), "point"))
 		},
 	}
 	f.add(cmd)
@@ -112,7 +110,7 @@ func newSpecExpand(st *state) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			warn(st, spec)
+			f.warn(st, spec)
 			if estimate {
 				return printEstimate(cmd, st, spec, points)
 			}
@@ -140,7 +138,7 @@ func renderPoints(points []gridspec.Point) string {
 	header := table.Row{"#"}
 	if len(points) > 0 {
 		for _, a := range points[0].Axes {
-			header = append(header, a.Column)
+			header = append(header, cellText(a.Column))
 		}
 	}
 	out.AppendHeader(append(header, "skipped"))
@@ -151,9 +149,9 @@ func renderPoints(points []gridspec.Point) string {
 		}
 		cells := table.Row{p.Index}
 		for _, a := range p.Axes {
-			cells = append(cells, a.Value.String())
+			cells = append(cells, cellText(a.Value.String()))
 		}
-		out.AppendRow(append(cells, p.SkipMessage))
+		out.AppendRow(append(cells, visible(p.SkipMessage)))
 	}
 	return out.Render()
 }

@@ -15,6 +15,8 @@ import (
 type specFlags struct {
 	set       []string
 	maxPoints int
+	// equal counts the points that were left out since they repeat others.
+	equal int
 }
 
 func (f *specFlags) add(cmd *cobra.Command) {
@@ -32,9 +34,12 @@ func (f *specFlags) loadChecked(st *state, path string) (*gridspec.Spec, []grids
 }
 
 // warn prints what is allowed in a spec but hardly meant.
-func warn(st *state, spec *gridspec.Spec) {
+func (f *specFlags) warn(st *state, spec *gridspec.Spec) {
 	for _, w := range spec.Warnings() {
-		fmt.Fprintf(st.stderr, "warning: %v\n", w)
+		_ = printText(st.stderr, "warning: %v\n", w)
+	}
+	if f.equal > 0 {
+		_ = printText(st.stderr, "note: left out %s equal to an earlier one\n", plural(f.equal, "point"))
 	}
 }
 
@@ -55,7 +60,7 @@ func (f *specFlags) load(st *state, path string) (*gridspec.Spec, []gridspec.Poi
 	if err != nil {
 		return nil, nil, err
 	}
-	points, err := spec.Expand(gridspec.ExpandOptions{MaxPoints: f.maxPoints})
+	points, err := spec.Expand(gridspec.ExpandOptions{MaxPoints: f.maxPoints, LeftOut: func(n int) { f.equal = n }})
 	if err != nil {
 		return nil, nil, err
 	}

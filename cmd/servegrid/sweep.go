@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +23,11 @@ const (
 	specFile   = "spec.yaml"
 	reportFile = "report.html"
 )
+
+// furtherFormats are those that a sweep writes beside results.parquet when asked, as results.csv and so on.
+func furtherFormats() []string { return []string{"csv", "json", "arrow"} }
+
+func formatFile(format string) string { return "results." + format }
 
 // sweepFlags are the flags of the sweep command.
 type sweepFlags struct {
@@ -66,7 +74,7 @@ func runSweep(ctx context.Context, st *state, f *sweepFlags, path string) error 
 		return err
 	}
 	if !f.quiet {
-		warn(st, spec)
+		f.warn(st, spec)
 	}
 	job := &sweepJob{state: st, flags: f, spec: spec, specPath: path, dir: f.folder(spec, path)}
 	if job.resolved, err = spec.Resolved(job.dir); err != nil {
@@ -87,11 +95,14 @@ func runSweep(ctx context.Context, st *state, f *sweepFlags, path string) error 
 	progress := newProgress(st, f, job.objectives())
 	opt.Observer = progress
 	out, err := sweep.Run(ctx, points, opt)
-	progress.close()
-	if err != nil {
-		return err
+	lost := progress.close()
+	if err == nil {
+		err = job.conclude(out, constraints)
 	}
-	return job.conclude(out, constraints)
+	if lost != nil {
+		return &exitError{exitRefused, errors.Join(err, fmt.Errorf("--json: %w", lost))}
+	}
+	return err
 }
 
 // folder is where the results go.
@@ -136,11 +147,27 @@ type sweepJob struct {
 	resolved []byte
 }
 
+// companions lists the files and folders beside results.parquet that belong to its rows.
+func companions() []string {
+	names := []string{specFile, reportFile, requestsFolder}
+	for _, format := range furtherFormats() {
+		names = append(names, formatFile(format))
+	}
+	return names
+}
+
+// isSpec reports whether a file of the folder is the very spec that is swept, which stays as it is.
+func (j *sweepJob) isSpec(name string) bool {
+	file, err := os.Stat(filepath.Join(j.dir, name))
+	spec, specErr := os.Stat(j.specPath)
+	return err == nil && specErr == nil && os.SameFile(file, spec)
+}
+
 func (j *sweepJob) options() sweep.Options {
 	opt := sweep.Options{
 		Dir:          j.dir,
 		Name:         j.spec.Name,
-		Companions:   []string{specFile, reportFile, "results.csv", "results.json", "results.arrow", requestsFolder},
+		Companions:   slices.DeleteFunc(companions(), j.isSpec),
 		Jobs:         j.flags.jobs,
 		MemoryLimit:  int64(j.spec.Execution.MaxMemory),
 		Timeout:      j.flags.timeout,

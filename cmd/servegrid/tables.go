@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -68,12 +70,14 @@ func printPlan(st *state, f *sweepFlags, plan sweep.Preview) error {
 	}
 	out := newTableWriter()
 	out.AppendHeader(table.Row{"#", "id", "action", "why", "point"})
-	for n, p := range plan.Points {
+	points := slices.Clone(plan.Points)
+	slices.SortStableFunc(points, func(a, b sweep.PlannedPoint) int { return cmp.Compare(planOrder(a), planOrder(b)) })
+	for n, p := range points {
 		if n == maxShownRows {
 			out.AppendFooter(table.Row{"", "", "", fmt.Sprintf("… %d more", len(plan.Points)-n), ""})
 			break
 		}
-		out.AppendRow(table.Row{p.Point.Index, p.ID[:min(12, len(p.ID))], p.Action, p.Why, axesText(p.Point)})
+		out.AppendRow(table.Row{p.Point.Index, p.ID[:min(12, len(p.ID))], p.Action, visible(p.Why), axesText(p.Point)})
 	}
 	if !f.quiet {
 		if _, err := fmt.Fprintln(st.stdout, out.Render()); err != nil {
@@ -85,10 +89,18 @@ func printPlan(st *state, f *sweepFlags, plan sweep.Preview) error {
 	return err
 }
 
+// planOrder puts what would run first, since a table on the terminal does not show everything.
+func planOrder(p sweep.PlannedPoint) int {
+	if p.Action == sweep.ActionRun {
+		return 0
+	}
+	return 1
+}
+
 func axesText(p gridspec.Point) string {
 	parts := make([]string, len(p.Axes))
 	for i, a := range p.Axes {
-		parts[i] = a.Column + "=" + a.Value.String()
+		parts[i] = cellText(a.Column) + "=" + cellText(a.Value.String())
 	}
 	return strings.Join(parts, " ")
 }
