@@ -69,7 +69,7 @@ func (c *cluster) loop() error {
 		}
 		next := min(c.due.soonest(), c.driver.peek())
 		if c.loneLoop {
-			next = c.loneNext(now)
+			next = c.loneNext()
 		}
 		if math.IsInf(next, 1) {
 			return c.checkDone(now)
@@ -105,7 +105,7 @@ func (c *cluster) loop() error {
 
 // loneNext is the next event of the reference's loop for a lone worker, which in closed loop sees arrivals only
 // between passes.
-func (c *cluster) loneNext(now float64) float64 {
+func (c *cluster) loneNext() float64 {
 	if c.due.len() > 0 && c.driver.closed {
 		return c.due.soonest()
 	}
