@@ -50,7 +50,7 @@ func (s *simulation) runAlone() error {
 // noteDeadEnd notes that a worker is stuck with nothing to come. Under a time cap that is an error only when no other
 // worker goes on until the cap, which is where the simulation then ends.
 func (s *simulation) noteDeadEnd(worker *engine.VLLM, now float64) error {
-	err := deadEnd(worker, now)
+	err := worker.Stuck(now)
 	if math.IsInf(s.stop, 1) {
 		return err
 	}

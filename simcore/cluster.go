@@ -189,7 +189,7 @@ func (c *cluster) start(now float64) error {
 func (c *cluster) checkDone(now float64) error {
 	for _, w := range c.workers {
 		if w.HasWork() {
-			return deadEnd(w, now)
+			return w.Stuck(now)
 		}
 	}
 	return nil

@@ -135,11 +135,3 @@ func (s *simulation) newRequest(number int32) engine.Request {
 func (s *simulation) independent() bool {
 	return s.cfg.Load.Mode != LoadConcurrency && s.workload.SingleTurn()
 }
-
-// deadEnd explains why requests are left when nothing will happen any more.
-func deadEnd(worker *engine.VLLM, now float64) error {
-	if _, err := worker.Stuck(now); err != nil {
-		return err
-	}
-	return nil
-}

@@ -130,7 +130,7 @@ func (v *VLLM) onePass(now float64) (end float64, progress bool, err error) {
 		return end, true, nil
 	}
 	if v.idle++; v.idle > maxIdlePasses {
-		_, err := v.Stuck(now)
+		err := v.Stuck(now)
 		return now, false, err
 	}
 	return end, v.pass.progress, nil
@@ -140,11 +140,11 @@ func (v *VLLM) onePass(now float64) (end float64, progress bool, err error) {
 const maxIdlePasses = 1024
 
 // Stuck explains, when the worker has requests but nothing will ever happen, which one is to blame and why. It
-// returns false for a worker without requests.
-func (v *VLLM) Stuck(now float64) (bool, error) {
+// returns nil for a worker without requests.
+func (v *VLLM) Stuck(now float64) error {
 	for _, id := range v.running {
 		if r := &v.env.Requests[id]; r.Output == 0 {
-			return true, r.neverEnds(now)
+			return r.neverEnds(now)
 		}
 	}
 	if v.waiting.len() > 0 {
@@ -156,12 +156,12 @@ func (v *VLLM) Stuck(now float64) (bool, error) {
 			why = fmt.Sprintf("its %d input tokens exceed the budget of a pass, %d (engine.max_num_batched_tokens), and chunked prefill is off",
 				r.Input, v.maxTokens)
 		}
-		return true, &StuckError{int(r.Number), now, why}
+		return &StuckError{int(r.Number), now, why}
 	}
 	if len(v.running) > 0 {
-		return true, &StuckError{int(v.env.Requests[v.running[0]].Number), now, "its passes take no time and produce no token"}
+		return &StuckError{int(v.env.Requests[v.running[0]].Number), now, "its passes take no time and produce no token"}
 	}
-	return false, nil
+	return nil
 }
 
 // scheduleRunning gives running requests their next tokens, oldest first, while the budget lasts.
