@@ -64,6 +64,7 @@ def main():
     ap.add_argument("--reference", help="Python of the reference's virtual environment; left out, only growth is measured")
     ap.add_argument("--trace", required=True)
     ap.add_argument("--runs", type=int, default=3)
+    ap.add_argument("--slack", type=float, default=1, help="miss a target only by more than this factor: 0.7 on a machine with other work")
     o = ap.parse_args()
     missed = []
     with tempfile.TemporaryDirectory() as folder:
@@ -82,9 +83,9 @@ def main():
             t, m = medians(theirs), medians(mine)
             print(f"{name}: inside {t[0]:.0f} / {m[0]:.1f} ms = {t[0] / m[0]:.0f}x, process {t[1]:.0f} / {m[1]:.1f} ms = {t[1] / m[1]:.0f}x, "
                   f"peak {t[2]:.0f} / {m[2]:.0f} MB", flush=True)
-            if t[0] / m[0] < inside:
+            if t[0] / m[0] < inside * o.slack:
                 missed.append(f"{name}: inside below {inside}x")
-            if process and t[1] / m[1] < process:
+            if process and t[1] / m[1] < process * o.slack:
                 missed.append(f"{name}: process below {process}x")
             if m[2] > MAX_MB:
                 missed.append(f"{name}: above {MAX_MB} MB")
@@ -94,7 +95,7 @@ def main():
             pairs = [(ours(o.trace, workers, block), ours(long, workers, block)) for _ in range(o.runs)]
             growth = statistics.median(b[0] / a[0] for a, b in pairs)
             print(f"{name}: 10x the trace costs {growth:.1f}x inside, peak {medians([b for _, b in pairs])[2]:.0f} MB", flush=True)
-            if growth > MAX_GROWTH:
+            if growth > MAX_GROWTH / o.slack:
                 missed.append(f"{name}: 10x the trace costs more than {MAX_GROWTH}x")
     for m in missed:
         print("MISSED", m)

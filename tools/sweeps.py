@@ -61,6 +61,7 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--servegrid", required=True)
     ap.add_argument("--trace", required=True)
+    ap.add_argument("--slack", type=float, default=1, help="miss a target only by more than this factor: 0.7 on a machine with other work")
     o = ap.parse_args()
     missed = []
 
@@ -74,13 +75,13 @@ def main():
         one, _, _ = sweep(o.servegrid, spec, folder, 1)
         print(f"1,000 points: {two:.1f} s with two jobs, {one:.1f} s with one ({one / two:.2f}x), peak {mb:.0f} MB, "
               f"{simulated_seconds(o.servegrid, out):.1f} s of simulation", flush=True)
-        check(two <= MAX_SECONDS, f"1,000 points above {MAX_SECONDS} s")
+        check(two <= MAX_SECONDS / o.slack, f"1,000 points above {MAX_SECONDS} s")
         check(mb <= MAX_MB, f"1,000 points above {MAX_MB} MB")
-        check(one / two >= MIN_SCALING, f"two jobs below {MIN_SCALING}x one")
+        check(one / two >= MIN_SCALING * o.slack, f"two jobs below {MIN_SCALING}x one")
         seconds, mb, out = sweep(o.servegrid, TEN_THOUSAND, folder, 2)
         own = simulated_seconds(o.servegrid, out)
         print(f"10,000 points: {seconds:.2f} s with two jobs, {own:.2f} s of simulation, so {seconds - own / 2:.2f} s of overhead, peak {mb:.0f} MB")
-        check(seconds - own / 2 <= MAX_OVERHEAD, f"10,000 points cost above {MAX_OVERHEAD} s more than their simulations")
+        check(seconds - own / 2 <= MAX_OVERHEAD / o.slack, f"10,000 points cost above {MAX_OVERHEAD} s more than their simulations")
     for m in missed:
         print("MISSED", m)
     return 1 if missed else 0

@@ -35,6 +35,7 @@ const (
 type page struct {
 	state    [pageSize]int32
 	stamp    [pageSize]uint32 // number of the release that last put the block in the queue
+	slot     uint32           // where the directory names the page
 	resident int32
 }
 
@@ -61,12 +62,17 @@ const minCompact = 1024
 
 // Reset empties the cache and gives it total block slots, for sequence ids below ids.
 func (c *Cache) Reset(total int, ids uint32) {
-	pages := int(ids>>pageBits) + 1
-	if cap(c.directory) < pages {
-		c.directory = make([]int32, pages)
+	// Only the slots of pages in use are not 0, and they are few beside all ids.
+	for i := range c.pages {
+		if c.pages[i].resident > 0 {
+			c.directory[c.pages[i].slot] = 0
+		}
 	}
-	c.directory = c.directory[:pages]
-	clear(c.directory)
+	if pages := int(ids>>pageBits) + 1; cap(c.directory) < pages {
+		c.directory = make([]int32, pages)
+	} else {
+		c.directory = c.directory[:pages]
+	}
 	c.total, c.free, c.cachedBlocks = total, total, 0
 	c.pages, c.sparePages = c.pages[:0], c.sparePages[:0]
 	c.queue, c.head, c.stamp, c.compactAt = c.queue[:0], 0, 0, minCompact
@@ -286,6 +292,7 @@ func (c *Cache) pageFor(id uint32) *page {
 			c.pages = append(c.pages, page{})
 			*slot = int32(len(c.pages))
 		}
+		c.pages[*slot-1].slot = id >> pageBits
 	}
 	return &c.pages[*slot-1]
 }
