@@ -69,6 +69,9 @@ func TestConservation(t *testing.T) {
 		if diff := cmp.Diff(sum, sumsOf(o.Report)); diff != "" && !(capped && cfg.Compat != "") {
 			rt.Fatalf("(-records +report):\n%s", diff)
 		}
+		if r := o.Report; r.NumRequests != r.CompletedRequests+r.RejectedRequests+r.UnfinishedRequests {
+			rt.Fatalf("%d arrived, %d completed, %d rejected, %d unfinished", r.NumRequests, r.CompletedRequests, r.RejectedRequests, r.UnfinishedRequests)
+		}
 		if !capped && (int(o.Report.NumRequests) != w.Requests() || o.Report.UnfinishedRequests != 0) {
 			rt.Fatalf("of %d requests %d arrived and %d are unfinished", w.Requests(), o.Report.NumRequests, o.Report.UnfinishedRequests)
 		}

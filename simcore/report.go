@@ -47,17 +47,16 @@ func (s *simulation) collect(requests []engine.Request) {
 		if s.emit != nil {
 			s.records = append(s.records, s.record(q))
 		}
-		switch {
-		case q.State == engine.Rejected:
-			t.rejected++
-		case q.State != engine.Completed:
-			t.unfinished++
-		}
 		if q.Truncated {
 			t.truncated++
 		}
-		if s.completed(q) {
+		switch {
+		case q.State == engine.Rejected:
+			t.rejected++
+		case s.completed(q):
 			s.collectCompleted(q)
+		default:
+			t.unfinished++
 		}
 	}
 }

@@ -112,7 +112,7 @@ func buildFields() []Field {
 		count("completed_requests", "requests", "Requests that produced their output.", HigherIsBetter, func(r *Report) int64 { return r.CompletedRequests }),
 		count("rejected_requests", "requests", "Requests that could never fit and were dropped.", LowerIsBetter, func(r *Report) int64 { return r.RejectedRequests }),
 		count("truncated_requests", "requests", "Requests whose output was cut to the context length.", LowerIsBetter, func(r *Report) int64 { return r.TruncatedRequests }),
-		count("unfinished_requests", "requests", "Requests still queued or running when the simulated-time cap was reached.", LowerIsBetter, func(r *Report) int64 { return r.UnfinishedRequests }),
+		count("unfinished_requests", "requests", "Requests that the simulated-time cap left queued or running and that do not count as completed.", LowerIsBetter, func(r *Report) int64 { return r.UnfinishedRequests }),
 		count("preemptions", "events", "How often a running request lost its KV blocks.", LowerIsBetter, func(r *Report) int64 { return r.Preemptions }),
 		count("total_input_tokens", "tokens", "Input tokens of completed requests.", Neutral, func(r *Report) int64 { return r.TotalInputTokens }),
 		count("total_output_tokens", "tokens", "Requested output tokens of completed requests.", Neutral, func(r *Report) int64 { return r.TotalOutputTokens }),
