@@ -56,7 +56,12 @@ func TestNoRoomForResults(t *testing.T) {
 	dir := mountTmpfs(t, "size=256k")
 	opt := testOptions(filepath.Join(dir, "out"))
 	first := mustRun(t, testPoints(5), opt)
-	opt.WriteResults = func(path string, _ []results.Row) error { return os.WriteFile(path, make([]byte, 1<<20), 0o666) }
+	opt.WriteResults = func(path string, rows []results.Row) error {
+		if len(rows) < 10 {
+			return unix.ENOSPC // really filling the disk now would take the journal's room, which is another test
+		}
+		return os.WriteFile(path, make([]byte, 1<<20), 0o666)
+	}
 	out, err := Run(t.Context(), testPoints(10), opt)
 	if !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "results.parquet cannot be written") || out.ResultsWritten {
 		t.Errorf("err = %v", err)
