@@ -19,11 +19,11 @@ func WriteFile(path string, write func(io.Writer) error) (err error) {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".tmp-*")
 	if err != nil {
-		return fmt.Errorf("write %s: %w", path, withoutPath(err))
+		return fmt.Errorf("write %s: %w", path, FileCause(err))
 	}
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("write %s: %w", path, errors.Join(withoutPath(err), os.Remove(f.Name())))
+			err = fmt.Errorf("write %s: %w", path, errors.Join(FileCause(err), os.Remove(f.Name())))
 		}
 	}()
 	buffered := bufio.NewWriterSize(f, 1<<18)
@@ -37,8 +37,9 @@ func WriteFile(path string, write func(io.Writer) error) (err error) {
 	return nil
 }
 
-// withoutPath returns what went wrong with a file, without the temporary name that means nothing to a user.
-func withoutPath(err error) error {
+// FileCause returns what went wrong with a file without the operation and the path, which may be a temporary name
+// that means nothing to a user; messages name the path themselves.
+func FileCause(err error) error {
 	if p := new(fs.PathError); errors.As(err, &p) {
 		return p.Err
 	}

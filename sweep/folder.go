@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/servegrid/servegrid/results"
 )
 
 // The files of a sweep in its output folder.
@@ -41,7 +43,7 @@ func openFolder(opt *Options) (*folder, error) {
 		return nil, err
 	}
 	if err := os.MkdirAll(opt.Dir, 0o777); err != nil {
-		return nil, fmt.Errorf("output folder %s cannot be made: %w; choose another one", opt.Dir, cause(err))
+		return nil, fmt.Errorf("output folder %s cannot be made: %w; choose another one", opt.Dir, results.FileCause(err))
 	}
 	lock, err := acquireLock(opt.Dir)
 	if err != nil {
@@ -79,7 +81,7 @@ func (f *folder) checkJournal(size int64) error {
 	path := filepath.Join(f.dir, JournalFile)
 	mine, err := f.file.Stat()
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, cause(err))
+		return fmt.Errorf("%s: %w", path, results.FileCause(err))
 	}
 	now, err := os.Stat(path)
 	if err == nil && os.SameFile(mine, now) && now.Size() == size {
@@ -107,13 +109,13 @@ func checkFolder(opt *Options) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("output folder %s: %w", opt.Dir, cause(err))
+		return fmt.Errorf("output folder %s: %w", opt.Dir, results.FileCause(err))
 	case !info.IsDir():
 		return fmt.Errorf("output folder %s is a file; choose another path", opt.Dir)
 	}
 	entries, err := os.ReadDir(opt.Dir)
 	if err != nil {
-		return fmt.Errorf("output folder %s: %w", opt.Dir, cause(err))
+		return fmt.Errorf("output folder %s: %w", opt.Dir, results.FileCause(err))
 	}
 	var foreign []string
 	for _, e := range entries {
@@ -153,17 +155,17 @@ func (f *folder) openJournal(opt *Options) error {
 		// Made beside and renamed, so that a journal always begins with a whole header.
 		err := replaceFile(path, func(tmp string) error { return os.WriteFile(tmp, line, 0o666) })
 		if err != nil {
-			return fmt.Errorf("output folder %s cannot be written: %w; choose another one", f.dir, cause(err))
+			return fmt.Errorf("output folder %s cannot be written: %w; choose another one", f.dir, results.FileCause(err))
 		}
 	}
 	if f.journal, err = loadJournal(opt); err != nil {
 		return err
 	}
 	if f.file, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0); err != nil {
-		return fmt.Errorf("%s cannot be written: %w", path, cause(err))
+		return fmt.Errorf("%s cannot be written: %w", path, results.FileCause(err))
 	}
 	if err := f.file.Truncate(f.journal.size); err != nil {
-		return fmt.Errorf("%s: its torn last line cannot be cut off: %w", path, cause(err))
+		return fmt.Errorf("%s: its torn last line cannot be cut off: %w", path, results.FileCause(err))
 	}
 	last := f.journal.last
 	if last.Sweep == head.Sweep && last.Simulator == head.Simulator && last.sameMetrics(head.Metrics) {
@@ -173,7 +175,7 @@ func (f *folder) openJournal(opt *Options) error {
 		err = f.file.Sync()
 	}
 	if err != nil {
-		return fmt.Errorf("%s cannot be written: %w", path, cause(err))
+		return fmt.Errorf("%s cannot be written: %w", path, results.FileCause(err))
 	}
 	f.journal.size += int64(len(line))
 	return nil
@@ -187,12 +189,12 @@ func loadJournal(opt *Options) (*journal, error) {
 		return &journal{results: map[string]stored{}}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, cause(err))
+		return nil, fmt.Errorf("%s: %w", path, results.FileCause(err))
 	}
 	defer file.Close()
 	j, err := readJournal(file, metricNames())
 	if err != nil {
-		return nil, fmt.Errorf("%s cannot be read: %w; choose another folder, or set the old files aside with a fresh start", path, cause(err))
+		return nil, fmt.Errorf("%s cannot be read: %w; choose another folder, or set the old files aside with a fresh start", path, results.FileCause(err))
 	}
 	if j.last.Sweep != "" && opt.Name != "" && j.last.Sweep != opt.Name {
 		return nil, fmt.Errorf("output folder %s holds the results of another sweep, %q, with %d points; this one is %q: choose another folder, or set the old files aside with a fresh start",
@@ -223,7 +225,7 @@ func (f *folder) setAside() error {
 			continue
 		}
 		if err := os.Rename(filepath.Join(f.dir, name.from), filepath.Join(f.dir, name.to)); err != nil {
-			return fmt.Errorf("output folder %s: %s cannot be set aside: %w", f.dir, name.from, cause(err))
+			return fmt.Errorf("output folder %s: %s cannot be set aside: %w", f.dir, name.from, results.FileCause(err))
 		}
 		f.aside = append(f.aside, name.to)
 	}
@@ -276,19 +278,6 @@ func syncFile(path string) error {
 		return err
 	}
 	return errors.Join(f.Sync(), f.Close())
-}
-
-// cause strips the operation and path from a file error; the messages here name the path themselves.
-func cause(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	var l *os.LinkError
-	if errors.As(err, &l) {
-		return l.Err
-	}
-	return err
 }
 
 // someOf lists at most n names.

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/servegrid/servegrid/results"
 )
 
 // acquireLock keeps other sweeps out of the folder until the returned file is closed. The file stays: removing it
@@ -14,19 +16,19 @@ func acquireLock(dir string) (*os.File, error) {
 	path := filepath.Join(dir, lockFile)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
-		return nil, fmt.Errorf("output folder %s cannot be written: %w; choose another one", dir, cause(err))
+		return nil, fmt.Errorf("output folder %s cannot be written: %w; choose another one", dir, results.FileCause(err))
 	}
 	taken, err := tryLock(f)
 	switch {
 	case err != nil:
-		err = fmt.Errorf("output folder %s cannot be locked: %w; choose a folder on another file system", dir, cause(err))
+		err = fmt.Errorf("output folder %s cannot be locked: %w; choose a folder on another file system", dir, results.FileCause(err))
 	case !taken:
 		err = fmt.Errorf("output folder %s is in use by another sweep%s; wait until it ends, or choose another folder", dir, owner(f))
 	default:
 		if err = writeOwner(f); err == nil {
 			return f, nil
 		}
-		err = fmt.Errorf("output folder %s cannot be written: %w; choose another one", dir, cause(err))
+		err = fmt.Errorf("output folder %s cannot be written: %w; choose another one", dir, results.FileCause(err))
 	}
 	f.Close()
 	return nil, err

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	"github.com/servegrid/servegrid/gridspec"
+
+	"github.com/servegrid/servegrid/results"
 )
 
 // Run simulates the points that the output folder has no result for, and returns the rows of all. Rows and results
@@ -72,7 +74,7 @@ func run(ctx context.Context, points []gridspec.Point, f *folder, opt *Options) 
 		journalErr = fmt.Errorf("the sweep stopped: %w; %d finished points are kept: run it again for the others once that is mended", journalErr, len(rows))
 	case journalErr != nil:
 		journalErr = fmt.Errorf("%s cannot be written: %w; %d finished points are kept: make room and run the same sweep again for the others",
-			out.Journal.Path, cause(journalErr), len(rows))
+			out.Journal.Path, results.FileCause(journalErr), len(rows))
 	default:
 		journalErr = f.checkJournal(commit.size)
 	}
@@ -80,7 +82,7 @@ func run(ctx context.Context, points []gridspec.Point, f *folder, opt *Options) 
 	if publish.ready.Load() {
 		if resultsErr = publish.write(rows); resultsErr != nil {
 			resultsErr = fmt.Errorf("%s cannot be written: %w; its points are safe in %s: run the same sweep again to write it",
-				publish.path, cause(resultsErr), JournalFile)
+				publish.path, results.FileCause(resultsErr), JournalFile)
 		}
 		out.ResultsWritten = resultsErr == nil && opt.WriteResults != nil
 	}
