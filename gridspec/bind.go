@@ -143,11 +143,19 @@ func (c *collector) bindLimit(path string, v any, dst reflect.Value) {
 	}
 	allowed := setScalar(v, dst)
 	if allowed == "" && dst.IsZero() {
-		allowed = "give 1 or more, or null for no limit"
+		allowed = "give 1 or more, or null " + nullMeans(path)
 	}
 	if allowed != "" {
 		c.add(path, v, "%s", allowed)
 	}
+}
+
+// nullMeans says what null stands for.
+func nullMeans(path string) string {
+	if path == "engine.num_gpu_blocks" {
+		return "for what fits"
+	}
+	return "for no limit"
 }
 
 // setScalar stores a scalar of the tree in a field. When the value does not fit the result says what would.

@@ -36,7 +36,7 @@ func newChecks(s *Spec) checks { return checks{spec: s, byKey: map[string]*findi
 // point validates a candidate and returns what is impossible about it, in one line. The rows are the options that
 // made it.
 func (ch *checks) point(p *candidate, rows []*option, contradiction bool) string {
-	problems := p.config.Validate()
+	problems := slices.Clone(p.problems)
 	if contradiction {
 		problems.Add("load.mode", p.config.Load.Mode, "both load.concurrency and load.rate are given; set load.mode to concurrency or rate")
 	}

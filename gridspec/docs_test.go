@@ -104,8 +104,9 @@ func (w *keyWriter) table(path string, defaults reflect.Value, node schemaNode) 
 			w.t.Errorf("the schema has no %s", join(path, f.name))
 		}
 		leaf := w.follow(property)
-		kind, allowed := describeType(f, leaf)
-		cells := []string{"`" + join(path, f.name) + "`", kind, defaultText(f, defaults.FieldByIndex(f.index)), allowed, meaning(f.name, property.Description)}
+		key := join(path, f.name)
+		kind, allowed := describeType(key, f, leaf)
+		cells := []string{"`" + key + "`", kind, defaultText(key, f, defaults.FieldByIndex(f.index)), allowed, meaning(f.name, property.Description)}
 		for i, c := range cells {
 			cells[i] = strings.ReplaceAll(c, "|", `\|`)
 		}
@@ -135,7 +136,7 @@ func (w *keyWriter) follow(n schemaNode) schemaNode {
 }
 
 // describeType says what a key takes, in words, and which values.
-func describeType(f jsonField, n schemaNode) (kind, allowed string) {
+func describeType(path string, f jsonField, n schemaNode) (kind, allowed string) {
 	switch f.typ {
 	case reflect.TypeFor[time.Duration]():
 		return "duration", "such as `90s`, `5m`, `1h30m`; 0"
@@ -156,7 +157,7 @@ func describeType(f jsonField, n schemaNode) (kind, allowed string) {
 		types = []any{single}
 	}
 	if slices.Contains(types, any("null")) {
-		allowed = "`null`: no limit"
+		allowed = "`null`: " + strings.TrimPrefix(nullMeans(path), "for ")
 	}
 	if len(types) == 0 {
 		return "mapping or list", allowed
@@ -170,7 +171,10 @@ func describeType(f jsonField, n schemaNode) (kind, allowed string) {
 }
 
 // defaultText is the default as a spec would write it; empty where leaving the key out is more than a value.
-func defaultText(f jsonField, v reflect.Value) string {
+func defaultText(path string, f jsonField, v reflect.Value) string {
+	if IsNullable(path) && v.IsZero() {
+		return "`null`"
+	}
 	switch v.Kind() {
 	case reflect.Struct, reflect.Map, reflect.Slice, reflect.Pointer, reflect.Interface:
 		return ""

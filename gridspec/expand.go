@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/servegrid/servegrid/simcore/problem"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
@@ -117,6 +118,27 @@ type candidate struct {
 	// shown holds the value of every axis.
 	shown   []Value
 	derived map[string]any
+	// problems is what is impossible about the configuration.
+	problems problem.List
+}
+
+// resolve fills in what the configuration leaves open, so that points, expressions and columns have it. Values of
+// axes that name the same thing otherwise become its name.
+func (p *candidate) resolve(s *Spec) {
+	written := p.config
+	for _, file := range p.config.Timing.Files() {
+		*file = absolutePath(*file, s.Dir)
+	}
+	p.config, p.problems = p.config.Resolve()
+	before, after := reflect.ValueOf(&written).Elem(), reflect.ValueOf(&p.config).Elem()
+	for i, a := range s.axes {
+		if a.key == nil || a.key.workload || isTimingFile(a.path, p.shown[i].Str) {
+			continue
+		}
+		if v := after.FieldByIndex(a.key.index); !v.Equal(before.FieldByIndex(a.key.index)) {
+			p.shown[i] = valueOf(v)
+		}
+	}
 }
 
 // setting returns a setting's value as expressions see it; nil when the workload has no such section.
@@ -197,6 +219,8 @@ func (e *expander) product(factors []factor, included bool) {
 // add makes the point of one combination, unless it is excluded or there already.
 func (e *expander) add(factors []factor, at []int, included bool) {
 	p := e.candidate(factors, at)
+	contradiction := !p.implyMode()
+	p.resolve(e.spec)
 	if !included && e.excluded(p, false) {
 		return
 	}
@@ -204,7 +228,6 @@ func (e *expander) add(factors []factor, at []int, included bool) {
 	if !included && e.excluded(p, true) {
 		return
 	}
-	contradiction := !p.implyMode()
 	key := keyOf(p)
 	if first, twice := e.seen[key]; twice {
 		e.equal++
@@ -316,7 +339,7 @@ func (e *expander) derive(p *candidate) []Value {
 func (e *expander) emit(p *candidate, derived []Value, skip string) {
 	s := e.spec
 	for r := range s.Execution.Replicates {
-		point := Point{Index: len(e.points), Config: p.config, Replicate: r, SkipMessage: skip}
+		point := Point{Index: len(e.points), Config: p.config, GPUPrice: s.prices[p.config.Timing.GPU], Replicate: r, SkipMessage: skip}
 		if skip != "" {
 			point.SkipReason = SkipInvalid
 		}

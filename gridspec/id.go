@@ -17,11 +17,12 @@ import (
 // ContentID names the outcome of a point: 32 hex digits of a hash over the simulator's semantic version, the
 // settings that are not at their default, the digest of the workload and the replicate. Names of axes, derived
 // values and the order of keys do not count. Settings at their default are left out, so that a later version
-// which adds a setting keeps the IDs of all points that do not use it.
+// which adds a setting keeps the IDs of all points that do not use it. Files count by what is in them.
 func (p Point) ContentID(workloadDigest string) string {
 	b := append(make([]byte, 0, 512), `{"config":`...)
-	defaults := simcore.DefaultConfig()
-	b = appendSettings(b, reflect.ValueOf(&p.Config).Elem(), reflect.ValueOf(&defaults).Elem(), false)
+	portable := p.Config
+	portable.Timing = portable.Timing.Portable()
+	b = appendSettings(b, reflect.ValueOf(&portable).Elem(), reflect.ValueOf(&defaultConfig).Elem(), false)
 	b = strconv.AppendInt(append(b, `,"replicate":`...), int64(p.Replicate), 10)
 	b = append(appendString(append(b, `,"version":`...), simcore.SemanticVersion), `,"workload":`...)
 	b = append(appendString(b, workloadDigest), '}')
@@ -29,12 +30,14 @@ func (p Point) ContentID(workloadDigest string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
+// defaultConfig is what an empty spec means.
+var defaultConfig, _ = simcore.DefaultConfig().Resolve()
+
 // pointKey tells points of one expansion apart. The workload's name does not count.
 type pointKey [16]byte
 
 func keyOf(p *candidate) pointKey {
-	defaults := simcore.DefaultConfig()
-	b := appendSettings(make([]byte, 0, 512), reflect.ValueOf(&p.config).Elem(), reflect.ValueOf(&defaults).Elem(), false)
+	b := appendSettings(make([]byte, 0, 512), reflect.ValueOf(&p.config).Elem(), reflect.ValueOf(&defaultConfig).Elem(), false)
 	nameless := *p.workload
 	nameless.Name = ""
 	b = appendSettings(b, reflect.ValueOf(nameless), reflect.ValueOf(workload.Spec{}), true)

@@ -11,13 +11,13 @@ import (
 // TestContentIDGolden pins IDs: a change of one makes every stored result of such a point worthless, and needs a
 // new simcore.SemanticVersion only when the outcome of points changes as well.
 func TestContentIDGolden(t *testing.T) {
-	if simcore.SemanticVersion != "1" {
-		t.Skip("the IDs below are those of version 1")
+	if simcore.SemanticVersion != "2" {
+		t.Skip("the IDs below are those of version 2")
 	}
 	for _, tc := range []struct{ spec, want string }{
-		{"", "6e0613692850f6e39df0cb6e1347d64a"},
-		{"engine: {block_size: 16, max_num_seqs: null}", "4276c2c7a48cc5b7af7902afb9adee07"},
-		{"load: {rate: 0.1}\nsla: {ttft_ms: 1e-7}\ntiming: {source: fixed, decode_ms: 2.5}\ncompat: dynamo-1.3", "b79ee7ec8c6f98d4486da7e965e6920b"},
+		{"", "33ae89ee79286c0f3220fb62d00accae"},
+		{"engine: {block_size: 16, max_num_seqs: null}", "b6e95fa303e11534d22db055810f03c8"},
+		{"load: {rate: 0.1}\nsla: {ttft_ms: 1e-7}\ntiming: {source: fixed, decode_ms: 2.5}\ncompat: dynamo-1.3", "27702770da7bda2ecfdbebd9762a0719"},
 	} {
 		if got := expand(t, load(t, chat+tc.spec))[0].ContentID("digest"); got != tc.want {
 			t.Errorf("%q has ID %s, want %s", tc.spec, got, tc.want)
@@ -34,6 +34,9 @@ func TestContentIDDependsOnTheOutcomeOnly(t *testing.T) {
 		"written out":   expand(t, load(t, chat+"engine: {type: vllm, block_size: 64}\nload: {mode: trace}"))[0],
 		"name":          expand(t, load(t, chat+"name: other"))[0],
 		"output":        expand(t, load(t, chat+"output: {dir: x}\nexecution: {jobs: 3}"))[0],
+		"source":        expand(t, load(t, chat+"timing: {source: polynomial}"))[0],
+		"blocks":        expand(t, load(t, chat+"engine: {num_gpu_blocks: 16384}"))[0],
+		"prices":        expand(t, load(t, chat+"prices: {h200: 1}"))[0],
 		"other index":   expand(t, load(t, chat+"grid: {engine.block_size: [16, 64]}"))[1],
 		"negative zero": {Config: base.Config},
 	}

@@ -40,10 +40,10 @@ func aliases() map[string]string {
 	return map[string]string{"engine.engine_type": "engine.type"}
 }
 
-// IsNullable reports whether a setting may be null, which means no limit. A configuration then holds 0, which a spec
-// must not say.
+// IsNullable reports whether a setting may be null, which means no limit, or what fits for the KV pool. A configuration
+// then holds 0, which a spec must not say.
 func IsNullable(path string) bool {
-	return path == "engine.max_num_seqs" || path == "engine.max_num_batched_tokens"
+	return slices.Contains([]string{"engine.max_num_seqs", "engine.max_num_batched_tokens", "engine.num_gpu_blocks"}, path)
 }
 
 func newKeySet() *keySet {

@@ -2,6 +2,7 @@ package gridspec
 
 import (
 	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/simcore/metrics"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
@@ -42,8 +43,11 @@ type Point struct {
 	Index int
 	// Axes holds the value of every axis, in the order of the spec, then derived values.
 	Axes []AxisValue
-	// Config is the complete configuration with every default filled in.
+	// Config is the complete configuration, resolved: with every default and whatever follows from GPU and model
+	// filled in.
 	Config simcore.Config
+	// GPUPrice is what a GPU of the point costs and draws; it does not change the simulation.
+	GPUPrice metrics.GPUPrice
 	// Workload is what the point replays.
 	Workload workload.Spec
 	// Replicate counts the repetitions of the same configuration, from 0.

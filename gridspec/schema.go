@@ -19,6 +19,8 @@ type document struct {
 
 	simcore.Config
 
+	// Prices overrides what a GPU costs, in USD per GPU-hour, by GPU type.
+	Prices priceMap `json:"prices"`
 	// Grid holds the axes that are combined each with each, the last one fastest.
 	Grid axisMap `json:"grid"`
 	// Zip holds axes of equal length that advance together.
@@ -54,6 +56,8 @@ type (
 	bundle map[string]any
 	// derivedMap holds expressions by column name.
 	derivedMap map[string]string
+	// priceMap holds prices by GPU type.
+	priceMap map[string]float64
 )
 
 // sampling is a number of samples of a space.

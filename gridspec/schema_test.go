@@ -113,6 +113,7 @@ load: {mode: trace, speedup: 2, max_sim_time_seconds: 10}
 deployment: {mode: aggregated, workers: 2}
 engine: {engine_type: vllm, max_num_seqs: null, preemption_mode: fifo, context_length: 4096}
 timing: {source: fixed, prefill_ms: 1, decode_ms: 1}
+prices: {h200_sxm: 2.5, B200: 4}
 router: {policy: round_robin}
 sla: {ttft_ms: 1, itl_ms: 1, e2e_ms: 1}
 grid:
@@ -121,7 +122,7 @@ grid:
   timing.tp: {powers: [2, 0, 2], round: true}
   timing.dp: {range: [1, 2, 1]}
 zip: {sla.ttft_ms: [1, 2]}
-cases: {x: {engine.num_gpu_blocks: 100}, y: {engine: {num_gpu_blocks: 1e3}}}
+cases: {x: {engine.num_gpu_blocks: 100}, y: {engine: {num_gpu_blocks: 1e3}}, z: {engine.num_gpu_blocks: null, timing: {source: auto, prefill_ms: 0, decode_ms: 0, gpu: h200, model: llama-3.1-8b, backend: vllm, mode: fused}}}
 random: {samples: 2, space: {engine.max_num_batched_tokens: {int: [512, 1024]}}}
 lhs: {samples: 2, space: {engine.decode_speedup_ratio: {uniform: [1, 2]}, sla.itl_ms: {loguniform: [1, 2]}}}
 sobol: {samples: 2, space: {engine.enable_prefix_caching: {choices: [true, false]}, engine.enable_chunked_prefill: [true, false]}}
@@ -154,6 +155,11 @@ func TestSchemaRefusesWhatLoadRefuses(t *testing.T) {
 		"execution: {on_invalid: maybe}",
 		"execution: {max_memory: 8 apples}",
 		"workload: {preset: {nam: chat}}",
+		"grid: {timing.corrections: [1]}",
+		"engine: {num_gpu_blocks: 0}",
+		"prices: {h200_sxm: cheap}",
+		"prices: {h200_sxm: -1}",
+		"prices: [1]",
 		"exclude: [1]",
 	} {
 		if err := schema.Validate(instance(t, []byte(wrong))); err == nil {
@@ -161,6 +167,30 @@ func TestSchemaRefusesWhatLoadRefuses(t *testing.T) {
 		}
 		if _, err := Load(Source{Data: []byte(wrong)}); err == nil {
 			t.Errorf("Load accepts %s", wrong)
+		}
+	}
+}
+
+// TestSchemaRefusesWhatExpandRefuses checks values that are words out of a list.
+func TestSchemaRefusesWhatExpandRefuses(t *testing.T) {
+	schema := compiledSchema(t)
+	for _, wrong := range []string{
+		"compat: dynamo-0.1",
+		"timing: {source: guess}",
+		"timing: {mode: exact}",
+		"timing: {backend: tgi}",
+		"grid: {timing.mode: [mocker, exact]}",
+	} {
+		if err := schema.Validate(instance(t, []byte(wrong))); err == nil {
+			t.Errorf("the schema accepts %s", wrong)
+		}
+		s, err := Load(Source{Data: []byte("workload: {synthetic: {input_tokens: 1, output_tokens: 1, requests: 1}}\n" + wrong)})
+		if err != nil {
+			t.Errorf("%s: %v", wrong, err)
+			continue
+		}
+		if _, err := s.Expand(ExpandOptions{}); err == nil {
+			t.Errorf("Expand accepts %s", wrong)
 		}
 	}
 }
@@ -233,8 +263,10 @@ func (w *schemaWriter) describe(t reflect.Type, f jsonField) string {
 		return doc // its comments name methods, not keys: a Sobol sequence
 	}
 	for _, other := range jsonFields(t) {
-		name := regexp.MustCompile(`\b` + t.FieldByIndex(other.index).Name + `\b`)
-		doc = name.ReplaceAllLiteralString(doc, other.name)
+		name := t.FieldByIndex(other.index).Name
+		if name != strings.ToUpper(name) { // GPU is a word too
+			doc = regexp.MustCompile(`\b`+name+`\b`).ReplaceAllLiteralString(doc, other.name)
+		}
 	}
 	return doc
 }
@@ -300,6 +332,8 @@ func (w *schemaWriter) topLevel(f jsonField) any {
 		return listOf(object{"type": "string"})
 	case "derive":
 		return object{"type": "object", "additionalProperties": object{"type": "string"}, "propertyNames": object{"pattern": identifier.String()}}
+	case "prices":
+		return object{"type": "object", "additionalProperties": object{"type": "number", "exclusiveMinimum": 0}}
 	}
 	return w.setting(f.name, f.typ)
 }
@@ -393,6 +427,8 @@ func choicesOf(path string, t reflect.Type) []string {
 		"engine.type":            engine.Types(),
 		"engine.preemption_mode": engine.PreemptionModes(),
 		"timing.source":          perfmodel.Sources(),
+		"timing.backend":         perfmodel.Backends(),
+		"timing.mode":            perfmodel.Modes(),
 		"router.policy":          router.Policies(),
 		"workload.trace.format":  workload.Formats(),
 		"workload.preset.name":   workload.PresetNames(),

@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/simcore/metrics"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
@@ -45,6 +46,8 @@ type Spec struct {
 	include []factor
 	axes    []*axis
 	rules   expressions
+	// prices are those of the catalogue, with what the spec overrides.
+	prices map[string]metrics.GPUPrice
 	// warnings are about what is allowed but hardly meant.
 	warnings Problems
 }
@@ -79,6 +82,7 @@ func Load(src Source) (*Spec, error) {
 		layers: layers, base: settings{config: doc.Config, given: givenLoadKeys(tree)},
 	}
 	c.checkExecution(doc.Execution)
+	s.prices = c.prices(doc.Prices, doc.Timing.Tables != "")
 	s.buildAxes(c, &doc)
 	s.checkOverrides(c)
 	s.nameColumns(c, &doc)

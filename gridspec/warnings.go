@@ -1,8 +1,10 @@
 package gridspec
 
 import (
+	"cmp"
 	"slices"
 
+	"github.com/servegrid/servegrid/simcore/engine"
 	"github.com/servegrid/servegrid/simcore/perfmodel"
 )
 
@@ -26,7 +28,9 @@ func traps() []trap {
 		},
 		{
 			[]string{"engine.num_gpu_blocks", "engine.block_size"},
-			func(s *settings) int { return s.config.Engine.NumGPUBlocks * s.config.Engine.BlockSize },
+			func(s *settings) int {
+				return cmp.Or(s.config.Engine.NumGPUBlocks, engine.DefaultNumGPUBlocks) * s.config.Engine.BlockSize
+			},
 			"with the polynomial timing model a decode step takes as long as the held share of the KV pool says, so a larger pool looks faster; " +
 				"compare pools of the same number of tokens",
 		},
@@ -53,19 +57,28 @@ func (s *Spec) timingWarnings() Problems {
 
 // usesPolynomial reports whether some point has the polynomial timing model.
 func (s *Spec) usesPolynomial() bool {
+	decides := func(a assignment) bool {
+		return slices.Contains([]string{"timing.source", "timing.gpu", "timing.model", "timing.profile"}, a.key.path)
+	}
 	for _, f := range s.factors {
-		sources, all := map[string]bool{}, true
+		some, all := false, true
 		for _, o := range f.rows {
-			i := slices.IndexFunc(o.set, func(a assignment) bool { return a.key.path == "timing.source" })
-			if all = all && i >= 0; i >= 0 {
-				sources[o.set[i].value.String()] = true
-			}
+			point := s.base
+			point.workload = cloneWorkload(point.workload)
+			o.apply(&point)
+			decided := slices.ContainsFunc(o.set, decides)
+			some = some || decided && isPolynomial(&point)
+			all = all && decided
 		}
-		if sources[perfmodel.SourcePolynomial] || len(sources) > 0 && all {
-			return sources[perfmodel.SourcePolynomial]
+		if some || all && len(f.rows) > 0 {
+			return some
 		}
 	}
-	return s.base.config.Timing.Source == perfmodel.SourcePolynomial
+	return isPolynomial(&s.base)
+}
+
+func isPolynomial(s *settings) bool {
+	return s.config.Timing.ChosenSource() == perfmodel.SourcePolynomial
 }
 
 // variedBy returns the place of the key by which a factor varies a quantity; empty when it does not.

@@ -24,6 +24,13 @@ func TestWarnings(t *testing.T) {
 		{"one value", "grid: {timing.tp: [4]}", "", ""},
 		{"fixed", "timing: {source: fixed, decode_ms: 1}\ngrid: {timing.tp: [1, 2]}", "", ""},
 		{"fixed as an axis", "timing: {decode_ms: 1}\ngrid: {timing.source: [fixed], timing.tp: [1, 2]}", "", ""},
+		{"a GPU", "timing: {gpu: h200, model: llama-3.1-8b}\ngrid: {timing.tp: [1, 2], engine.block_size: [16, 32]}", "", ""},
+		{"GPUs as an axis", "timing: {model: llama-3.1-8b}\ngrid: {timing.gpu: [h200, mi300x], timing.tp: [1, 2]}", "", ""},
+		{"a profile", "timing: {profile: p.csv}\ngrid: {timing.tp: [1, 2]}", "", ""},
+		{"a GPU for its price alone", "timing: {source: polynomial, gpu: h200}\ngrid: {timing.tp: [1, 2]}", "grid.yaml:3:8", gpus},
+		{"one of two with a GPU", "grid: {timing.tp: [1, 2]}\ncases: {a: {}, b: {timing: {gpu: h200, model: llama-3.1-8b}}}", "grid.yaml:2:8", gpus},
+		{"pool of what fits", "grid: {engine.num_gpu_blocks: [null, 20000]}", "grid.yaml:2:8", pool},
+		{"pool written out", "grid: {engine.num_gpu_blocks: [null, 16384]}", "", ""},
 		{"other axes", "grid: {deployment.workers: [1, 2]}", "", ""},
 	} {
 		s, err := gridspec.Load(gridspec.Source{Path: "grid.yaml", Data: []byte(chat + tc.spec)})

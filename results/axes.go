@@ -44,27 +44,28 @@ func tableAxes(rows []Row) []*axis {
 	return axes
 }
 
-// trafficColumns names the columns that say what was served rather than how: the workload, axes below it, and the
-// cases when they change the workload.
+// trafficColumns names the columns that say what was served rather than how: the workload, axes below it, the model, and
+// the cases when they change one of these.
 func trafficColumns(rows []Row, axes []*axis) []string {
 	var out []string
 	var traffic []*Column
 	for _, a := range axes {
-		if (a.path == workloadPath || strings.HasPrefix(a.path, workloadPath+".")) && !a.column.constant() {
+		served := a.path == workloadPath || strings.HasPrefix(a.path, workloadPath+".") || a.path == modelPath
+		if served && !a.column.constant() {
 			traffic, out = append(traffic, a.column), append(out, a.name)
 		}
 	}
 	for _, a := range axes {
-		if a.path == casePath && changesWorkload(rows, traffic) {
+		if a.path == casePath && changesTraffic(rows, traffic) {
 			out = append(out, a.name)
 		}
 	}
 	return out
 }
 
-// changesWorkload reports whether points with equal traffic columns serve different workloads. Replicates have seeds
-// of their own, so only the first of each counts.
-func changesWorkload(rows []Row, traffic []*Column) bool {
+// changesTraffic reports whether points with equal traffic columns serve different workloads or models. Replicates have
+// seeds of their own, so only the first of each counts.
+func changesTraffic(rows []Row, traffic []*Column) bool {
 	for _, group := range groupRows(len(rows), traffic) {
 		var first *Row
 		for _, i := range group {
@@ -72,7 +73,7 @@ func changesWorkload(rows []Row, traffic []*Column) bool {
 			case r.Point.Replicate > 0:
 			case first == nil:
 				first = r
-			case !reflect.DeepEqual(first.Point.Workload, r.Point.Workload):
+			case !reflect.DeepEqual(first.Point.Workload, r.Point.Workload) || otherModel(first, r):
 				return true
 			}
 		}
@@ -80,9 +81,16 @@ func changesWorkload(rows []Row, traffic []*Column) bool {
 	return false
 }
 
-// The paths of axes that are no single setting.
+// otherModel reports whether two rows serve different models, as far as both say which.
+func otherModel(a, b *Row) bool {
+	x, y := a.Point.Config.Timing.Model, b.Point.Config.Timing.Model
+	return x != "" && y != "" && x != y
+}
+
+// The paths of axes that are no single setting, or say what was served.
 const (
 	workloadPath = "workload"
+	modelPath    = "timing.model"
 	casePath     = "case"
 )
 
@@ -122,7 +130,7 @@ func nameAxes(axes []*axis) {
 func reservedNames() map[string]bool {
 	taken := map[string]bool{}
 	for _, f := range slices.Concat(pointColumns, provenanceColumns) {
-		taken[f.name] = f.name != "timing_source" // the axis timing.source is the same thing
+		taken[f.name] = !slices.Contains(provenanceSettings, f.name)
 	}
 	for _, f := range metrics.Fields() {
 		taken[f.Name] = true

@@ -145,6 +145,33 @@ func TestCasesThatChangeTheWorkloadAreTraffic(t *testing.T) {
 	}
 }
 
+// A model is what is served, a GPU or a dtype how. So are cases that change the model, as far as they say which.
+func TestModelsHaveFrontiersOfTheirOwn(t *testing.T) {
+	for _, test := range []struct {
+		path   string
+		models [2]string
+		want   []string
+	}{
+		{"timing.model", [2]string{"llama-3.1-8b", "qwen3-32b"}, []string{"column"}},
+		{"timing.model", [2]string{"llama-3.1-8b", "llama-3.1-8b"}, nil},
+		{"timing.gpu", [2]string{"llama-3.1-8b", "llama-3.1-8b"}, nil},
+		{"timing.dtype", [2]string{"llama-3.1-8b", "llama-3.1-8b"}, nil},
+		{"case", [2]string{"llama-3.1-8b", "qwen3-32b"}, []string{"column"}},
+		{"case", [2]string{"llama-3.1-8b", ""}, nil},
+	} {
+		var rows []Row
+		for i, model := range test.models {
+			value := map[bool]string{true: model, false: []string{"a", "b"}[i]}[test.path == "timing.model"]
+			row := rowOf(1, gridspec.AxisValue{Column: "column", Path: test.path, Value: text(value)})
+			row.Point.Config.Timing.Model = model
+			rows = append(rows, row)
+		}
+		if diff := cmp.Diff(test.want, NewTable(rows, Metadata{}).Metadata.FrontierBy); diff != "" {
+			t.Errorf("%s of %v (-want +got):\n%s", test.path, test.models, diff)
+		}
+	}
+}
+
 // The SLA that all points share bounds the frontier and survives in the file.
 func TestMetadataKeepsTheAnalysis(t *testing.T) {
 	row := rowOf(1)

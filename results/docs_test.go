@@ -107,10 +107,10 @@ func fieldComments(t *testing.T, typ reflect.Type) map[string]string {
 func settingDoc(typ reflect.Type, name, comment string) string {
 	doc := strings.Join(strings.Fields(comment), " ")
 	doc = strings.TrimPrefix(doc, name+" ")
-	doc = strings.TrimPrefix(doc, "is ")
+	doc = strings.TrimPrefix(strings.TrimPrefix(doc, "is "), "are ")
 	for _, f := range reflect.VisibleFields(typ) {
 		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if f.Name != key && !strings.EqualFold(f.Name, key) || strings.Contains(key, "_") {
+		if f.Name != strings.ToUpper(f.Name) { // GPU is a word too
 			doc = regexp.MustCompile(`\b`+f.Name+`\b`).ReplaceAllString(doc, key)
 		}
 	}
@@ -153,7 +153,7 @@ func resultsPage(docs map[string]string) string {
 	b.WriteString("\n## Settings\n\n" + settingsText)
 	var rows [][4]string
 	for _, s := range settings() {
-		if s.path == "timing.source" {
+		if slices.Contains(provenanceSettings, flatName(s.path)) {
 			continue // it is among the columns that say where the figures come from
 		}
 		rows = append(rows, [4]string{flatName(s.path), kindName(s.kind), s.unit, docs[s.path]})
@@ -188,6 +188,9 @@ func metricRows() [][4]string {
 		doc := c.Doc
 		if isGoodput(f.Name) {
 			doc += " Only there when the spec states an SLA."
+		}
+		if isCost(f.Name) {
+			doc += " Only there when a GPU is known."
 		}
 		rows = append(rows, [4]string{c.Name, kindName(c.Kind), c.Unit, doc})
 	}
@@ -269,8 +272,8 @@ otherwise. An axis that would take the name of another column of this page has `
 
 const frontierText = `
 The frontier answers which configuration to run for given traffic. So rows that served different traffic do not compete: every
-combination of the axis ` + "`workload`" + `, the axes below ` + "`workload.`" + ` and cases that change the workload has a frontier of its own. Axes of the
-load, such as ` + "`load.concurrency`" + `, are choices along a frontier. ` + "`pareto --by`" + ` chooses other columns, ` + "`--by none`" + ` a single frontier.
+combination of the axis ` + "`workload`" + `, the axes below ` + "`workload.`" + `, the axis ` + "`timing.model`" + ` and cases that change one of these has a frontier
+of its own. Axes of the load, such as ` + "`load.concurrency`" + `, are choices along a frontier. ` + "`pareto --by`" + ` chooses other columns, ` + "`--by none`" + ` a single frontier.
 
 Rows that differ only in ` + "`replicate`" + ` are one candidate. Its objectives and bounded columns are the mean over its replicates that are
 ok, and all its rows have the same marks.

@@ -29,7 +29,7 @@ var reportFiles embed.FS
 var (
 	reportStyles  = []string{"report/page.css", "report/chart.css", "report/table.css", "report/print.css"}
 	reportScripts = []string{
-		"report/data.js", "report/dom.js", "report/scale.js", "report/color.js", "report/frontier.js", "report/chart.js",
+		"report/data.js", "report/dom.js", "report/timing.js", "report/scale.js", "report/color.js", "report/frontier.js", "report/chart.js",
 		"report/legend.js", "report/details.js", "report/filter.js", "report/table.js", "report/multiples.js", "report/main.js",
 	}
 )

@@ -163,6 +163,9 @@ func reportObjectives(d ReportData) []Objective {
 	return out
 }
 
+// extrapolatedColumn is the metric that qualifies all others.
+const extrapolatedColumn = "extrapolated_pass_ratio"
+
 // reportColumns leaves out the columns whose rows are all equal, apart from the status, the axes and what the analysis
 // uses.
 func reportColumns(d ReportData) []reportColumn {
@@ -189,7 +192,8 @@ func reportColumns(d ReportData) []reportColumn {
 }
 
 func (d ReportData) hides(c *Column) bool {
-	used := slices.ContainsFunc(d.Objectives, func(o Objective) bool { return o.Name == c.Name }) ||
+	used := c.Name == extrapolatedColumn && slices.ContainsFunc(c.Floats, func(share float64) bool { return share > 0 }) ||
+		slices.ContainsFunc(d.Objectives, func(o Objective) bool { return o.Name == c.Name }) ||
 		slices.ContainsFunc(d.Constraints, func(b Constraint) bool { return b.Column == c.Name }) || slices.Contains(d.By, c.Name)
 	return !used && c.constant() && c.Name != "status" && c.Role != RoleAxis && (c.Role != RoleMetric || c.Len() != 1)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/metrics"
+	"github.com/servegrid/servegrid/simcore/perfmodel"
 )
 
 // NewTable returns the table of a sweep, one row a point in the order given. Its columns are, in this order: how
@@ -108,14 +109,51 @@ var derivedColumns = []fixedColumn{
 		func(r *Row) gridspec.Value { return integer(r.Point.Config.GPUs()) }},
 }
 
+// provenanceSettings are the columns that say where the figures come from and are settings too: an axis of one is the
+// same thing.
+var provenanceSettings = []string{"timing_source", "timing_mode"}
+
 // provenanceColumns say where the figures come from.
 var provenanceColumns = []fixedColumn{
 	{"timing_source", "", "Timing model that gave the pass durations.", RolePoint, gridspec.KindString,
 		func(r *Row) gridspec.Value { return text(r.Point.Config.Timing.Source) }},
+	{"timing_mode", "", "How the prices of a pass with prompts and decodes combine; null where the model does not know what a pass consists of.", RolePoint, gridspec.KindString,
+		func(r *Row) gridspec.Value { return optionalText(r.Point.Config.Timing.UsedMode()) }},
+	{"timing_data", "", "Data behind the timing model, with its version; null when there is none.", RolePoint, gridspec.KindString,
+		func(r *Row) gridspec.Value { return optionalText(r.provenance().Data) }},
+	{"timing_digest", "", "Hash of the data behind the timing model: equal digests mean equal prices. Null when there is none.", RolePoint, gridspec.KindString,
+		func(r *Row) gridspec.Value { return optionalText(r.provenance().Digest) }},
+	{"timing_prefill_error_pct", "%", "How far the prefill price of a pass is off: for tables the 99th percentile against their source, for analytic timing the band measured against tables. Null when it is not known.", RolePoint, gridspec.KindFloat,
+		func(r *Row) gridspec.Value { return optionalFloat(r.provenance().PrefillErrorPct) }},
+	{"timing_decode_error_pct", "%", "The same for the decode price.", RolePoint, gridspec.KindFloat,
+		func(r *Row) gridspec.Value { return optionalFloat(r.provenance().DecodeErrorPct) }},
+	{"timing_anomaly", "", "True where the source of the tables is suspect: a pass takes more than twice as long as on the best backend. Null without tables.", RolePoint, gridspec.KindBool, timingAnomaly},
 	{"workload_digest", "", "SHA-256 of the replayed work: equal digests mean equal requests.", RolePoint, gridspec.KindString,
 		func(r *Row) gridspec.Value { return optionalText(r.WorkloadDigest) }},
 	{"simulator_version", "", "Semantic version of the simulator: equal versions give equal figures.", RolePoint, gridspec.KindString,
 		func(*Row) gridspec.Value { return text(simcore.SemanticVersion) }},
+}
+
+func timingAnomaly(r *Row) gridspec.Value {
+	if r.Status == StatusSkipped || r.Point.Config.Timing.Source != perfmodel.SourceTable {
+		return missing
+	}
+	return gridspec.Value{Kind: gridspec.KindBool, Bool: r.provenance().Anomaly}
+}
+
+// provenance says where the prices of a point that was simulated come from.
+func (r *Row) provenance() perfmodel.Provenance {
+	if r.Status == StatusSkipped {
+		return perfmodel.Provenance{}
+	}
+	return r.Point.Config.Timing.Provenance()
+}
+
+func optionalFloat(f float64) gridspec.Value {
+	if f == 0 {
+		return missing
+	}
+	return float(f)
 }
 
 func optionalText(s string) gridspec.Value {
@@ -164,6 +202,7 @@ func (t *Table) addProvenance(rows []Row) {
 // could have them.
 func (t *Table) addMetrics(rows []Row) {
 	underSLA := slices.ContainsFunc(rows, func(r Row) bool { return r.Point.Config.SLA.Set() })
+	known := slices.ContainsFunc(rows, func(r Row) bool { return r.Point.GPUPrice != metrics.GPUPrice{} })
 	for i, f := range metrics.Fields() {
 		c := metricColumn(f, len(rows))
 		for r := range rows {
@@ -173,7 +212,7 @@ func (t *Table) addMetrics(rows []Row) {
 			}
 			setMetric(c, r, row.Metrics[i])
 		}
-		if isGoodput(f.Name) && !underSLA && c.allNull() {
+		if (isGoodput(f.Name) && !underSLA || isCost(f.Name) && !known) && c.allNull() {
 			continue
 		}
 		t.Columns = append(t.Columns, c)
@@ -199,6 +238,11 @@ func setMetric(c *Column, row int, v float64) {
 	default:
 		c.Set(row, float(v))
 	}
+}
+
+// isCost reports whether a metric exists only where the price or the power of the GPU is known.
+func isCost(name string) bool {
+	return strings.HasPrefix(name, "cost_usd") || strings.HasPrefix(name, "max_energy_")
 }
 
 // isGoodput reports whether a metric exists only under an SLA.

@@ -23,7 +23,9 @@ func TestNewTable(t *testing.T) {
 	if diff := cmp.Diff(want, table.names()[:len(want)]); diff != "" {
 		t.Errorf("first columns (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"timing_source", "workload_digest", "simulator_version"}, table.names()[len(table.Columns)-3:]); diff != "" {
+	last := []string{"timing_source", "timing_mode", "timing_data", "timing_digest", "timing_prefill_error_pct", "timing_decode_error_pct",
+		"timing_anomaly", "workload_digest", "simulator_version"}
+	if diff := cmp.Diff(last, table.names()[len(table.Columns)-len(last):]); diff != "" {
 		t.Errorf("last columns (-want +got):\n%s", diff)
 	}
 	for _, c := range table.Columns {
@@ -80,7 +82,8 @@ func TestNonFiniteMetricsAreNull(t *testing.T) {
 
 // point is a row with the axes only.
 func point(axes ...gridspec.AxisValue) Row {
-	return Row{ID: "x", Status: StatusOK, Point: gridspec.Point{Config: simcore.DefaultConfig(), Axes: axes}}
+	config, _ := simcore.DefaultConfig().Resolve()
+	return Row{ID: "x", Status: StatusOK, Point: gridspec.Point{Config: config, Axes: axes}}
 }
 
 func TestAxisColumns(t *testing.T) {
@@ -101,6 +104,9 @@ func TestAxisColumns(t *testing.T) {
 			map[string]gridspec.Kind{"s": gridspec.KindString}, map[string][]string{"s": {"1", "auto"}}},
 		{"names of metrics and other columns", []Row{point(axis("gpu_hours", "gpu_hours", float(1)), intAxis("id", "x.id", 7), intAxis("status", "status", 3))},
 			map[string]gridspec.Kind{"axis_gpu_hours": gridspec.KindFloat, "x_id": gridspec.KindInt, "axis_status": gridspec.KindInt, "gpu_hours": gridspec.KindFloat}, nil},
+		{"settings that say where the figures come from", []Row{point(axis("timing_mode", "timing.mode", text("fused")), axis("timing_data", "timing.data", text("old")))},
+			map[string]gridspec.Kind{"timing_mode": gridspec.KindString, "axis_timing_data": gridspec.KindString, "timing_data": gridspec.KindString},
+			map[string][]string{"timing_mode": {"fused"}, "timing_data": {""}}},
 		{"the same name twice", []Row{point(intAxis("size", "a.size", 1), intAxis("size", "b.size", 2))},
 			map[string]gridspec.Kind{"size": gridspec.KindInt, "b_size": gridspec.KindInt}, nil},
 		{"derived GPUs win", []Row{point(intAxis("gpus", "gpus", 99))},

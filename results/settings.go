@@ -3,6 +3,7 @@ package results
 import (
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/servegrid/servegrid/gridspec"
@@ -104,6 +105,7 @@ func (t *Table) addSettings(rows []Row) {
 		switch {
 		case c.constant():
 			t.Metadata.Constants[s.path] = c.plain(0)
+		case slices.Contains(provenanceSettings, c.Name): // has a column of its own
 		case t.Column(c.Name) == nil:
 			t.Columns = append(t.Columns, c)
 		}
@@ -156,7 +158,7 @@ func unitOf(path string) string {
 		return "sessions/s"
 	case "workers":
 		return "workers"
-	case "tp", "dp":
+	case "tp", "dp", "ep":
 		return "GPUs"
 	}
 	for _, u := range []struct{ suffix, unit string }{

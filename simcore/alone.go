@@ -40,7 +40,7 @@ func (s *simulation) runAlone() error {
 		s.collect(s.env.Requests)
 		s.capped = s.capped || own.at < len(own.times)
 	}
-	s.preemptions = worker.Preemptions()
+	s.count(worker)
 	if !s.capped {
 		return s.stuck
 	}

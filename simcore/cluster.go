@@ -53,7 +53,7 @@ func (s *simulation) runCluster() error {
 	}
 	for _, w := range c.workers {
 		w.Sync()
-		s.preemptions += w.Preemptions()
+		s.count(w)
 	}
 	s.collect(s.env.Requests)
 	return nil

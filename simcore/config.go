@@ -10,7 +10,8 @@ import (
 // Config is everything that decides the outcome of one simulation besides its workload. It is plain data: two
 // equal values give equal reports. The `json` names are the key paths of a grid spec.
 type Config struct {
-	// Compat selects the rule set; empty follows the newest engines, "dynamo-1.3" the DynoSim reference.
+	// Compat selects the rule set; empty follows the newest engines, "dynamo-1.3" and "dynamo-1.2" the DynoSim
+	// reference.
 	Compat rules.Compat `json:"compat,omitempty"`
 	// Load says how requests are released.
 	Load Load `json:"load"`

@@ -98,8 +98,8 @@ func drawConfig(t *rapid.T, s shape) Config {
 	e.PreemptionMode = rapid.SampledFrom(engine.PreemptionModes()).Draw(t, "preemption")
 	e.ContextLength = rapid.SampledFrom([]int{0, 0, 60, 150}).Draw(t, "context")
 	if rapid.Bool().Draw(t, "fixed") {
-		c.Timing = perfmodel.Config{Source: perfmodel.SourceFixed, DecodeMs: 2, TP: 1, DP: 1,
-			PrefillMs: rapid.SampledFrom([]float64{0, 1, 10}).Draw(t, "prefill ms")}
+		c.Timing.Source, c.Timing.DecodeMs = perfmodel.SourceFixed, 2
+		c.Timing.PrefillMs = rapid.SampledFrom([]float64{0, 1, 10}).Draw(t, "prefill ms")
 	}
 	drawLoad(t, &c.Load, s)
 	if rapid.Bool().Draw(t, "sla") {
@@ -129,13 +129,20 @@ func drawLoad(t *rapid.T, l *Load, s shape) {
 // growing is a timing model whose decode steps take longer as the context grows.
 type growing struct{}
 
-func (growing) PrefillMs(p perfmodel.Prefill) float64 {
-	return 3 + .01*float64(p.Requests*(p.Length-p.Prefix))
+func (growing) Price(p *perfmodel.Pass) perfmodel.Price {
+	var out perfmodel.Price
+	if n := p.Prefill.Requests; n > 0 {
+		out.PrefillMs = 3 + .01*float64(n*(p.Prefill.Length-p.Prefill.Prefix))
+	}
+	if d := p.Decode; d.Requests > 0 {
+		out.DecodeMs = 1.5 + .013*float64(d.Context) + .1*float64(d.Requests)
+		out.Extrapolated = d.Context%7 == 0
+	}
+	return out
 }
-func (growing) DecodeMs(d perfmodel.Decode) float64 {
-	return 1.5 + .013*float64(d.Context) + .1*float64(d.Requests)
-}
+
 func (growing) ContextFree() bool { return false }
+func (growing) PerRequest() bool  { return false }
 
 func drawModel(t *rapid.T) perfmodel.Model {
 	if rapid.IntRange(0, 2).Draw(t, "context-dependent") == 0 {

@@ -220,7 +220,7 @@ func TestTwiceAsSlow(t *testing.T) {
 		cfg := drawConfig(rt, shape{})
 		cfg.SLA = SLA{}
 		cfg.Engine.SpeedupRatio, cfg.Engine.DecodeSpeedupRatio = 1, 1
-		cfg.Timing = perfmodel.Config{Source: perfmodel.SourceFixed, PrefillMs: 10, DecodeMs: 3, TP: 1, DP: 1}
+		cfg.Timing.Source, cfg.Timing.PrefillMs, cfg.Timing.DecodeMs = perfmodel.SourceFixed, 10, 3
 		once := simulate(rt, cfg, build(rt, blockSize, requests), Options{})
 		for i := range requests {
 			requests[i].ArrivalMs *= 2

@@ -22,6 +22,14 @@ func (s *simulation) completed(r *engine.Request) bool {
 	return r.State == engine.Completed || s.rules.CompletedNeedsToken && r.AdmittedMs >= 0 && r.Tokens > 0
 }
 
+// count adds what a worker counted.
+func (s *simulation) count(w *engine.VLLM) {
+	passes, extrapolated := w.Passes()
+	s.passes += passes
+	s.extrapolated += extrapolated
+	s.preemptions += w.Preemptions()
+}
+
 // totals adds up requests as they are over.
 type totals struct {
 	rejected, unfinished, truncated, completed, good int64
@@ -92,6 +100,7 @@ func (s *simulation) report() *Report {
 		NumRequests: s.arrived, CompletedRequests: t.completed, RejectedRequests: t.rejected,
 		TruncatedRequests: t.truncated, UnfinishedRequests: t.unfinished,
 		Preemptions:      s.preemptions,
+		Passes:           s.passes,
 		TotalInputTokens: t.input, TotalOutputTokens: t.output,
 		DurationMs:           t.durationMs,
 		RequestThroughputRPS: float64(t.completed) / seconds,
@@ -109,6 +118,9 @@ func (s *simulation) report() *Report {
 	if t.input > 0 {
 		r.PrefixCacheReusedRatio = float64(t.reused) / float64(t.input)
 		r.FirstAdmissionReusedRatio = float64(t.reusedFirst) / float64(t.input)
+	}
+	if s.passes > 0 {
+		r.ExtrapolatedPassRatio = float64(s.extrapolated) / float64(s.passes)
 	}
 	r.OutputThroughputTokSPerGPU = r.OutputThroughputTokS / float64(s.cfg.GPUs())
 	if s.rules.SingleWorkerLoop && s.cfg.Deployment.Workers == 1 {

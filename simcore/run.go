@@ -14,7 +14,7 @@ import (
 
 // SemanticVersion names the behaviour of the simulator. It changes whenever the same configuration and workload
 // give other figures, and is part of every content ID.
-const SemanticVersion = "1"
+const SemanticVersion = "2"
 
 // Report is the outcome of one simulation.
 type Report = metrics.Report
@@ -38,7 +38,8 @@ type Options struct {
 // with the context's error when ctx is cancelled. An invalid configuration is a [problem.List]; a workload that
 // can make no progress is a [*StuckError].
 func Run(ctx context.Context, cfg Config, w *workload.Workload, opt Options) (*Report, error) {
-	if err := cfg.Validate().Err(); err != nil {
+	cfg, problems := cfg.Resolve()
+	if err := problems.Err(); err != nil {
 		return nil, err
 	}
 	s, err := newSimulation(ctx, cfg, w, opt)
@@ -67,14 +68,16 @@ type simulation struct {
 	gaps     metrics.GapRecorder
 	stop     float64 // no pass starts at this time or later
 
-	arrived     int64
-	preemptions int64
-	endMs       float64 // when the last event happened
-	capped      bool    // something was left to happen after the time cap
-	stuck       error   // the first dead end, where it may be beyond the cap
-	totals      totals
-	emit        func(RequestRecord)
-	records     []RequestRecord
+	arrived      int64
+	preemptions  int64
+	passes       int64
+	extrapolated int64   // passes outside of the data behind the timing model
+	endMs        float64 // when the last event happened
+	capped       bool    // something was left to happen after the time cap
+	stuck        error   // the first dead end, where it may be beyond the cap
+	totals       totals
+	emit         func(RequestRecord)
+	records      []RequestRecord
 }
 
 // checkEvery is how many steps go by between two looks at the context.

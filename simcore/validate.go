@@ -11,8 +11,8 @@ import (
 // maxWorkers bounds a deployment.
 const maxWorkers = 1 << 20
 
-// Validate returns all problems of the configuration, by key path.
-func (c Config) Validate() problem.List {
+// validate returns the problems of the configuration apart from its timing, by key path.
+func (c Config) validate() problem.List {
 	var l problem.List
 	set, err := rules.For(c.Compat)
 	if err != nil {
@@ -26,7 +26,6 @@ func (c Config) Validate() problem.List {
 		l.Add("deployment.workers", c.Deployment.Workers, "give 1 to %d workers", maxWorkers)
 	}
 	l = append(l, c.Engine.Validate(set).Under("engine")...)
-	l = append(l, c.Timing.Validate().Under("timing")...)
 	l = append(l, c.Router.Validate().Under("router")...)
 	for _, s := range []struct {
 		key   string

@@ -67,6 +67,7 @@ func (l *ledger) claim(point int, id string) bool {
 		if s.usable(l.opt.semanticVersion) {
 			row := s.row
 			row.Point = l.points[point]
+			row.SetCost()
 			l.older[point] = row
 		}
 	}
@@ -102,6 +103,7 @@ func (l *ledger) finish(points []int, row func(gridspec.Point) results.Row) {
 // settle gives a point its row. The caller holds the lock.
 func (l *ledger) settle(point int, row results.Row, simulated bool) {
 	row.Point = l.points[point]
+	row.SetCost()
 	l.rows[point], l.settled[point] = row, true
 	l.left--
 	delete(l.older, point)

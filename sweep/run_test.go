@@ -108,7 +108,7 @@ func TestRunSkippedAndUnloadable(t *testing.T) {
 		{"failed", ReasonWorkload, "trace.jsonl:3: input_length is negative"},
 		{"skipped", "too_many_gpus", "16 GPUs are not enough"},
 		{"failed", ReasonWorkload, "trace.jsonl:3: input_length is negative"},
-		{"failed", ReasonInvalidConfig, `compat: "dynamo-0.1" is not a rule set; leave it out, or use one of: dynamo-1.3`},
+		{"failed", ReasonInvalidConfig, `compat: "dynamo-0.1" is not a rule set; leave it out, or use one of: dynamo-1.3, dynamo-1.2`},
 	}
 	if diff := cmp.Diff(want, outcomes); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)

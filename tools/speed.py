@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Speed and memory of servegrid beside the reference, on the same machine in the same minutes.
+"""Speed and memory of servegrid beside the reference and the newest peer, on the same machine in the same minutes.
 
-  python3 tools/speed.py --servegrid ./servegrid --reference DIR/bin/python --trace conversation_trace.jsonl
+  python3 tools/speed.py --servegrid ./servegrid --reference DIR/bin/python --peer DIR/bin/aisimulate --trace conversation_trace.jsonl
 
-For each job it runs the two in turn and prints medians: "inside" is simulation and report after parsing, as each
+The peer runs the job with timing tables. For each job it runs the two in turn and prints medians: "inside" is simulation and report after parsing, as each
 program measures it itself; "process" is from start to exit; memory is the peak of the process. The last lines show
 how servegrid's cost grows when the trace is repeated ten times. Exit status 1 when a target is missed.
 """
@@ -21,6 +21,9 @@ JOBS = [  # name, workers, block size, targets: inside and process ratio
     ("64 workers, 64-token blocks", 64, 64, 300, None),
 ]
 MAX_MB = 50
+# With timing tables: the peer's native ones, and the reference 1.2.1, which took 160 s on a quiet machine like this one.
+TABLES = {"gpu": "h200_sxm", "model": "meta-llama/Meta-Llama-3.1-8B", "backend": "vllm"}
+PEER_RATIO, REFERENCE_121_MS, REFERENCE_121_RATIO, TABLES_MB = 25, 160_000, 1000, 60
 MAX_GROWTH = 11
 
 
@@ -58,10 +61,39 @@ def ten_times(trace, path):
                 f.write(json.dumps({**r, "timestamp": r["timestamp"] + copy * span, "hash_ids": [h + copy * ids for h in r["hash_ids"]]}) + "\n")
 
 
+def beside_the_peer(o, folder):
+    """The job with timing tables, two workers and 64-token blocks; returns the targets that were missed."""
+    config, out, report = (os.path.join(folder, name) for name in ("peer.yaml", "peer", "tables.json"))
+    with open(config, "w") as f:  # JSON is YAML
+        json.dump({
+            "traffic": {"source": {"type": "trace", "format": "mooncake", "paths": [os.path.abspath(o.trace)], "block_size": 512},
+                        "load": {"type": "trace_timestamps"}},
+            "engine": {"mode": "aggregated", "model": TABLES["model"], "hardware": TABLES["gpu"], "backend": TABLES["backend"], "workers": {"aggregated": {
+                "parallelism": {"replicas": 2, "tensor": 1, "pipeline": 1, "attention_data": 1, "moe_tensor": 1, "moe_expert": 1},
+                "scheduler": {"max_batched_tokens": 8192, "max_sequences": 256}, "kv_cache": {"block_size": 64, "prefix_caching": True}}}},
+        }, f)
+    mine, theirs = [], []
+    for _ in range(o.runs):
+        theirs.append(run([o.peer, "predict", "--config", config, "--format", "json", "--output-dir", out, "--overwrite"],
+                          os.path.join(out, "prediction.json")))
+        mine.append(medians([run([o.servegrid, "replay", o.trace, "--num-workers", "2", "--timing", json.dumps(TABLES), "--report-json", report], report)
+                             for _ in range(5)]))
+    t, m = medians(theirs), medians(mine)
+    print(f"timing tables, 2 workers: the peer inside {t[0]:.0f} / {m[0]:.1f} ms = {t[0] / m[0]:.0f}x, process {t[1]:.0f} / {m[1]:.1f} ms = "
+          f"{t[1] / m[1]:.0f}x, peak {t[2]:.0f} / {m[2]:.0f} MB; the reference 1.2.1 took {REFERENCE_121_MS / 1000:.0f} s = {REFERENCE_121_MS / m[0]:.0f}x", flush=True)
+    return [f"timing tables: {what}" for what, bad in (
+        (f"inside below {PEER_RATIO}x the peer", t[0] / m[0] < PEER_RATIO * o.slack),
+        (f"process below {PEER_RATIO}x the peer", t[1] / m[1] < PEER_RATIO * o.slack),
+        (f"below {REFERENCE_121_RATIO}x the reference 1.2.1", REFERENCE_121_MS / m[0] < REFERENCE_121_RATIO * o.slack),
+        (f"above {TABLES_MB} MB", m[2] > TABLES_MB),
+    ) if bad]
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--servegrid", required=True)
     ap.add_argument("--reference", help="Python of the reference's virtual environment; left out, only growth is measured")
+    ap.add_argument("--peer", help="the peer's aisimulate; left out, it is not measured")
     ap.add_argument("--trace", required=True)
     ap.add_argument("--runs", type=int, default=3)
     ap.add_argument("--slack", type=float, default=1, help="miss a target only by more than this factor: 0.7 on a machine with other work")
@@ -89,6 +121,8 @@ def main():
                 missed.append(f"{name}: process below {process}x")
             if m[2] > MAX_MB:
                 missed.append(f"{name}: above {MAX_MB} MB")
+        if o.peer:
+            missed += beside_the_peer(o, folder)
         long = os.path.join(folder, "ten.jsonl")
         ten_times(o.trace, long)
         for name, workers, block, *_ in JOBS:

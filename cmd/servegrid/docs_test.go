@@ -30,7 +30,8 @@ func TestExamples(t *testing.T) {
 }
 
 // TestDocumentedCommands runs every command line in the README and in docs, page by page, in a copy of what the
-// repository offers to users. A line with the comment "needs a trace file" gets a made trace under its name.
+// repository offers to users. A line with the comment "needs a trace file" gets a made trace under its name, one with
+// "needs tables" the folder my-tables.
 func TestDocumentedCommands(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("there is no sh here to run the commands")
@@ -104,6 +105,12 @@ func runDocumented(t *testing.T, work string, c documented) {
 				}
 				copyHead(t, "testdata/golden/traces/chat.jsonl", path, 600)
 			}
+		}
+	}
+	if strings.Contains(c.text, "# needs tables") && !exists(filepath.Join(work, "my-tables")) {
+		const system = "l40s"
+		if err := os.CopyFS(filepath.Join(work, "my-tables", system), os.DirFS(filepath.Join(embeddedTables, system))); err != nil {
+			t.Fatal(err)
 		}
 	}
 	cmd := exec.Command("sh", "-c", c.text)

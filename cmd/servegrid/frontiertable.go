@@ -28,7 +28,7 @@ func printFrontier(w io.Writer, t *results.Table, a results.Analysis) error {
 		groups = [][]int{nil}
 	}
 	var lines [][]int
-	var empty []string
+	var notes []string
 	for _, rows := range groups {
 		on, err := f.frontier(rows)
 		if err != nil {
@@ -37,13 +37,13 @@ func printFrontier(w io.Writer, t *results.Table, a results.Analysis) error {
 		if len(on) > 0 {
 			lines = append(lines, on)
 		} else {
-			empty = append(empty, f.emptiness(rows))
+			notes = append(notes, f.emptiness(rows))
 		}
 	}
 	if len(lines) > 0 {
 		err = printText(w, "%s\n%s\n", headline(a), f.render(lines))
 	}
-	for _, line := range empty {
+	for _, line := range append(f.timingNotes(lines), notes...) {
 		if err == nil {
 			err = printText(w, "%s\n", line)
 		}
@@ -112,7 +112,7 @@ func (f frontierTable) configuration(row int) string {
 	return strings.Join(parts, " ")
 }
 
-// columns are the traffic, the axes, the derived values and the objectives.
+// columns are the traffic, the axes, the derived values, the timing sources where they differ, and the objectives.
 func (f frontierTable) columns() []*results.Column {
 	t := f.candidates.Table
 	var out []*results.Column
@@ -134,6 +134,7 @@ func (f frontierTable) columns() []*results.Column {
 	if len(out) == 0 {
 		add(t.Column("id"))
 	}
+	add(f.timingSource())
 	for _, o := range f.analysis.Objectives {
 		add(t.Column(o.Name))
 	}

@@ -27,7 +27,7 @@ type goldenCase struct {
 
 // TestGoldenReference replays the recorded runs of the reference and compares every figure of the report.
 func TestGoldenReference(t *testing.T) {
-	for _, file := range []string{"made.json", "mooncake.json", "engine.json"} {
+	for _, file := range []string{"made.json", "mooncake.json", "engine.json", "speculative.json"} {
 		var cases []goldenCase
 		readJSON(t, filepath.Join("testdata/golden", file), &cases)
 		if len(cases) == 0 {
@@ -97,7 +97,12 @@ type peerCase struct {
 		}
 		Engine struct {
 			ContextLength int `json:"context_length"`
-			Workers       struct {
+			Speculation   struct {
+				Tokens int       `json:"num_speculative_tokens"`
+				Rates  []float64 `json:"acceptance_rates"`
+				Seed   uint64
+			}
+			Workers struct {
 				Aggregated struct {
 					Parallelism struct{ Replicas int }
 					Scheduler   struct {
@@ -105,8 +110,9 @@ type peerCase struct {
 						MaxSequences     int `json:"max_sequences"`
 					}
 					KVCache struct {
-						BlockSize int `json:"block_size"`
-						Capacity  struct{ Blocks int }
+						BlockSize     int  `json:"block_size"`
+						PrefixCaching bool `json:"prefix_caching"`
+						Capacity      struct{ Blocks int }
 					} `json:"kv_cache"`
 					Timing struct {
 						PrefillMs float64 `json:"prefill_ms"`
@@ -123,12 +129,17 @@ type peerCase struct {
 
 // TestGoldenPeer replays the recorded runs of the newest peer under the default rules and compares every request.
 func TestGoldenPeer(t *testing.T) {
-	for _, c := range readPeerCases(t) {
+	for _, c := range append(readPeerCases(t, "peer.json.gz"), readPeerCases(t, "speculative_peer.json.gz")...) {
 		t.Run(c.Name, func(t *testing.T) {
 			dir := t.TempDir()
 			w := c.Config.Engine.Workers.Aggregated
-			engine := fmt.Sprintf(`{"block_size":%d,"num_gpu_blocks":%d,"max_num_seqs":%d,"max_num_batched_tokens":%d,"context_length":%d}`,
-				w.KVCache.BlockSize, w.KVCache.Capacity.Blocks, w.Scheduler.MaxSequences, w.Scheduler.MaxBatchedTokens, c.Config.Engine.ContextLength)
+			engine := fmt.Sprintf(`{"block_size":%d,"num_gpu_blocks":%d,"enable_prefix_caching":%t,"max_num_seqs":%d,"max_num_batched_tokens":%d,"context_length":%d`,
+				w.KVCache.BlockSize, w.KVCache.Capacity.Blocks, w.KVCache.PrefixCaching, w.Scheduler.MaxSequences, w.Scheduler.MaxBatchedTokens, c.Config.Engine.ContextLength)
+			if s := c.Config.Engine.Speculation; s.Tokens > 0 {
+				rates := strings.ReplaceAll(strings.Trim(fmt.Sprint(s.Rates), "[]"), " ", ",")
+				engine += fmt.Sprintf(`,"num_speculative_tokens":%d,"acceptance_rates":"%s","speculation_seed":%d`, s.Tokens, rates, s.Seed)
+			}
+			engine += "}"
 			args := []string{"replay", goldenTrace(t, c.Config.Traffic.Source.Paths[0]), "--num-workers", fmt.Sprint(w.Parallelism.Replicas),
 				"--timing", fmt.Sprintf(`{"source":"fixed","prefill_ms":%v,"decode_ms":%v}`, w.Timing.PrefillMs, w.Timing.DecodeMs),
 				"--extra-engine-args", engine, "--report-json", filepath.Join(dir, "report.json"), "--report-jsonl", filepath.Join(dir, "requests.jsonl")}
@@ -151,9 +162,9 @@ func TestGoldenPeer(t *testing.T) {
 	}
 }
 
-func readPeerCases(t *testing.T) []peerCase {
+func readPeerCases(t *testing.T, name string) []peerCase {
 	t.Helper()
-	file, err := os.Open("testdata/golden/peer.json.gz")
+	file, err := os.Open(filepath.Join("testdata/golden", name))
 	if err != nil {
 		t.Fatal(err)
 	}

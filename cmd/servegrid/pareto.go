@@ -33,7 +33,7 @@ func (f *analysisFlags) add(cmd *cobra.Command) {
 	fs.StringSliceVar(&f.minimize, "minimize", nil, "columns that should be low")
 	fs.StringVar(&f.where, "where", "", "constraints besides the file's, joined by &&, such as 'p99_ttft_ms <= 1500 && gpus <= 8'")
 	fs.BoolVar(&f.noSLA, "no-sla", false, "leave out the file's own constraints, which come from the SLA of its spec")
-	fs.StringSliceVar(&f.by, "by", nil, "columns with a frontier for each value, or none; the default is the traffic: workload axes")
+	fs.StringSliceVar(&f.by, "by", nil, "columns with a frontier for each value, or none; the default is the traffic: workload axes and the model")
 	fs.Float64Var(&f.epsilon, "epsilon", 0, "relative difference that does not matter: 0.01 is 1 %")
 	fs.BoolVar(&f.firstOfTies, "first-of-ties", false, "keep only the first of rows that are equal in every objective")
 }

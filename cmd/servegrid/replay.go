@@ -49,7 +49,7 @@ What the reference lacks is a section of the grid spec as JSON, such as --timing
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&f.engineArgs, "extra-engine-args", "", "engine arguments as a JSON object, such as '{\"block_size\":64}'")
-	fs.StringVar(&f.compat, "compat", "", "rule set: leave out for the newest engines' behaviour, dynamo-1.3 for the reference's")
+	fs.StringVar(&f.compat, "compat", "", "rule set: leave out for the newest engines' behaviour, dynamo-1.3 or dynamo-1.2 for the reference's")
 	fs.StringVar(&f.timing, "timing", "", "the spec's timing section as JSON")
 	fs.StringVar(&f.preset, "preset", "", "a preset's name ("+strings.Join(workload.PresetNames(), ", ")+"), or the spec's workload.preset section as JSON")
 	fs.StringVar(&f.sla, "sla", "", "the spec's sla section as JSON")
@@ -75,6 +75,7 @@ What the reference lacks is a section of the grid spec as JSON, such as --timing
 	fs.Float64Var(&f.slaTTFTMs, "sla-ttft-ms", 0, "goodput: bound on the time to first token")
 	fs.Float64Var(&f.slaITLMs, "sla-itl-ms", 0, "goodput: bound on a request's mean inter-token latency")
 	fs.Float64Var(&f.slaE2EMs, "sla-e2e-ms", 0, "goodput: bound on the request latency")
+	addAICFlags(fs)
 	return cmd
 }
 
@@ -106,11 +107,14 @@ func replay(cmd *cobra.Command, st *state, f *replayFlags, traces []string) erro
 	if err := records.close(); err != nil {
 		return err
 	}
-	path, err := writeReportJSON(f.reportJSON, st.now(), report, wall)
+	if point.Config.Timing.GPU != "" {
+		*report = report.WithCost(point.GPUPrice, point.Config.GPUs())
+	}
+	path, err := writeReportJSON(f.reportJSON, st.now(), report, point.Config, wall)
 	if err != nil {
 		return err
 	}
-	return printReport(st.stdout, report, wall, path)
+	return printReport(st.stdout, report, point.Config, wall, path)
 }
 
 // point turns the flags into a spec of one point, so that everything is checked in one place.
@@ -119,6 +123,9 @@ func (f *replayFlags) point(cmd *cobra.Command, traces []string) (*gridspec.Poin
 		return nil, fmt.Errorf("--replay-mode: %q is not allowed; use offline", f.mode)
 	}
 	if err := checkFinite(cmd.Flags()); err != nil {
+		return nil, err
+	}
+	if err := checkAICFlags(cmd.Flags(), f.router); err != nil {
 		return nil, err
 	}
 	spec := map[string]any{

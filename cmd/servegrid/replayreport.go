@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,7 +24,7 @@ import (
 
 // writeReportJSON writes the report with the reference's keys, sorted, and returns where. An empty path makes a
 // new file in the working folder, a folder one in it.
-func writeReportJSON(path string, now time.Time, report *simcore.Report, wall time.Duration) (string, error) {
+func writeReportJSON(path string, now time.Time, report *simcore.Report, cfg simcore.Config, wall time.Duration) (string, error) {
 	folder := ""
 	if path == "" || isFolder(path) {
 		folder, path = path, ""
@@ -33,6 +34,7 @@ func writeReportJSON(path string, now time.Time, report *simcore.Report, wall ti
 		"workload_digest":   report.WorkloadDigest,
 		"wall_time_ms":      float64(wall.Nanoseconds()) / 1e6,
 	}
+	maps.Copy(values, provenanceValues(cfg))
 	for _, f := range metrics.Fields() {
 		v, ok := f.Value(report)
 		switch {
@@ -63,6 +65,26 @@ func writeReportJSON(path string, now time.Time, report *simcore.Report, wall ti
 	return path, nil
 }
 
+// provenanceValues says in a report where the durations of passes come from.
+func provenanceValues(cfg simcore.Config) map[string]any {
+	p := cfg.Timing.Provenance()
+	values := map[string]any{"timing_source": cfg.Timing.Source, "num_gpu_blocks": cfg.Engine.NumGPUBlocks}
+	for key, text := range map[string]string{"timing_mode": cfg.Timing.UsedMode(), "timing_data": p.Data, "timing_digest": p.Digest} {
+		if text != "" {
+			values[key] = text
+		}
+	}
+	for key, pct := range map[string]float64{"timing_prefill_error_pct": p.PrefillErrorPct, "timing_decode_error_pct": p.DecodeErrorPct} {
+		if pct != 0 {
+			values[key] = pct
+		}
+	}
+	if p.Anomaly {
+		values["timing_anomaly"] = true
+	}
+	return values
+}
+
 // writeNewReport writes a report under a name that no file in the folder has: the second, and a number after it
 // when several replays end in one.
 func writeNewReport(folder string, now time.Time, data []byte) (path string, err error) {
@@ -85,7 +107,7 @@ func writeNewReport(folder string, now time.Time, data []byte) (path string, err
 }
 
 // printReport prints the table that AIPerf and the reference print.
-func printReport(w io.Writer, report *simcore.Report, wall time.Duration, path string) error {
+func printReport(w io.Writer, report *simcore.Report, cfg simcore.Config, wall time.Duration, path string) error {
 	t := table.NewWriter()
 	t.SetTitle("servegrid | LLM Metrics")
 	t.SetStyle(table.StyleRounded)
@@ -136,11 +158,35 @@ func printReport(w io.Writer, report *simcore.Report, wall time.Duration, path s
 	if g := report.Goodput; g != nil {
 		fmt.Fprintf(&b, "Goodput: %d requests, %.2f requests/sec, %.2f tokens/sec\n", g.CompletedRequests, g.RequestThroughputRPS, g.OutputThroughputTokS)
 	}
+	b.WriteString(timingText(report, cfg))
 	fmt.Fprintf(&b, "Wall Time (ms): %.2f\n", float64(wall.Nanoseconds())/1e6)
 	fmt.Fprintf(&b, "Prefix Cache Reused Ratio: %.2f\n", report.PrefixCacheReusedRatio)
 	fmt.Fprintf(&b, "First Admission Prefix Cache Reused Ratio: %.2f\n", report.FirstAdmissionReusedRatio)
 	fmt.Fprintf(&b, "Saved full report to: %s\n", path)
 	return printText(w, "%s", b.String())
+}
+
+// timingText says where the durations of passes come from, and what the run costs. It is empty for the models that know
+// no GPU.
+func timingText(report *simcore.Report, cfg simcore.Config) string {
+	var b strings.Builder
+	if p := cfg.Timing.Provenance(); p.Data != "" {
+		fmt.Fprintf(&b, "Timing: %s, %s", cfg.Timing.Source, p.Data)
+		if p.PrefillErrorPct > 0 {
+			fmt.Fprintf(&b, ", prefill within %.2g %%, decode within %.2g %%", p.PrefillErrorPct, p.DecodeErrorPct)
+		}
+		fmt.Fprintf(&b, "; %d KV blocks a worker\n", cfg.Engine.NumGPUBlocks)
+		if p.Anomaly {
+			b.WriteString("Warning: the source of these tables is suspect: a pass takes more than twice as long as on the best backend.\n")
+		}
+	}
+	if report.ExtrapolatedPassRatio > 0 {
+		fmt.Fprintf(&b, "Warning: %.2g %% of the passes lie outside of the data behind the timing model.\n", 100*report.ExtrapolatedPassRatio)
+	}
+	if c := report.Cost; c != nil && c.USD > 0 {
+		fmt.Fprintf(&b, "Cost: %.4g USD, %.4g USD per million input tokens, %.4g USD per million output tokens\n", c.USD, c.USDPerMtokInput, c.USDPerMtokOutput)
+	}
+	return b.String()
 }
 
 // grouped formats with two decimals and commas between thousands.

@@ -35,7 +35,8 @@ func reproduceCommand(p gridspec.Point) string {
 			words = append(words, "--set", kv)
 		}
 	}
-	for _, kv := range differences("", p.Config, simcore.DefaultConfig()) {
+	standard, _ := simcore.DefaultConfig().Resolve()
+	for _, kv := range differences("", p.Config, standard) {
 		words = append(words, "--set", kv)
 	}
 	for i, w := range words {

@@ -80,6 +80,7 @@ leaves results.parquet and report.html. replay runs one configuration.`,
 		newReplay(st),
 		newPareto(st),
 		newReport(st),
+		newPerf(st),
 		newSpec(st),
 		newVersion(st),
 	)

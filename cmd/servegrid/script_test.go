@@ -43,6 +43,10 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	tables, err := filepath.Abs(embeddedTables)
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                "testdata/script",
 		RequireUniqueNames: true,
@@ -58,6 +62,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GORACE", noExitPause)
 			env.Setenv("TRACES", traces)
 			env.Setenv("PANDAS", pandas)
+			env.Setenv("TABLES", tables)
 			return nil
 		},
 	})

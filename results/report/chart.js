@@ -90,8 +90,8 @@ function drawPoints(series, frontier, place) {
   for (const s of series) {
     let solid = "", hollow = "";
     for (const row of s.rows) {
-      if (infeasibleRows.has(row)) hollow += outline(s.shape, ...place(row), 3.2);
-      else if (!frontier.has(row)) solid += outline(s.shape, ...place(row), 3.4);
+      if (infeasibleRows.has(row)) hollow += mark(s.shape, row, ...place(row), 3.2);
+      else if (!frontier.has(row)) solid += mark(s.shape, row, ...place(row), 3.4);
     }
     if (hollow) group.append(svg("path", { class: "infeasible", stroke: s.color, d: hollow }));
     if (solid) group.append(svg("path", { class: "dominated", fill: s.color, d: solid }));
@@ -118,8 +118,8 @@ function drawMarks(series, frontier, place, on) {
   const marks = frontier.filter((row) => look.has(row)).map((row, i) => {
     const s = look.get(row);
     return svg("path", {
-      class: "mark-frontier", d: outline(s.shape, ...place(row), 6), fill: s.color, tabindex: i === 0 ? 0 : -1, role: "listitem",
-      "data-row": row, "aria-label": `On the frontier: ${configuration(row)}`,
+      class: "mark-frontier", d: mark(s.shape, row, ...place(row), 6), fill: s.color, tabindex: i === 0 ? 0 : -1, role: "listitem",
+      "data-row": row, "aria-label": `On the frontier: ${configuration(row)}${isAnalytic(row) ? " (analytic timing)" : ""}`,
       onfocus: () => on.show(row), onblur: () => on.show(null), onkeydown: (event) => walk(event, marks, i, () => on.pin(row)),
     });
   });

@@ -57,3 +57,9 @@ function outline(shape, x, y, r) {
   }
   return `M${x - r} ${y}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0z`;
 }
+
+// ringed is the path of a shape with a hole, to be filled by the rule evenodd.
+const ringed = (shape, x, y, r) => outline(shape, x, y, r) + outline("circle", x, y, r * 0.48);
+
+// mark is the path of a row's mark: one with a hole where its timing is analytic.
+const mark = (shape, row, x, y, r) => (isAnalytic(row) ? ringed : outline)(shape, x, y, r);

@@ -106,14 +106,14 @@ function maximizes(column) {
 
 const abbreviations = new Map([
   ["ttft", "TTFT"], ["ttst", "TTST"], ["tpot", "TPOT"], ["itl", "ITL"], ["e2e", "E2E"], ["gpu", "GPU"], ["gpus", "GPUs"],
-  ["sla", "SLA"], ["tp", "TP"], ["dp", "DP"], ["kv", "KV"], ["id", "ID"], ["std", "standard deviation of"],
+  ["sla", "SLA"], ["tp", "TP"], ["dp", "DP"], ["mtok", "M tokens"], ["kv", "KV"], ["id", "ID"], ["std", "standard deviation of"],
 ]);
 
 // title turns a metric's column name into words, without the unit that stands beside it. Other names are keys that
 // people type, and stay.
 function title(column) {
   if (column.role !== "metric") return column.name;
-  const words = column.name.replace(/_(ms|rps)$|_tok_s(?=_|$)|_s$/, "").split("_");
+  const words = column.name.replace(/_(ms|rps)$|_(tok_s|usd|kwh|j)(?=_|$)|_s$/, "").split("_");
   const text = words.map((w) => abbreviations.get(w) || w).join(" ");
   return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -31,14 +31,17 @@ function tooltipContent(state, row, frontier) {
   const figures = [state.y, state.x].map((column) => [title(column), averaged(column, row)]);
   const n = replicatesOf(row).length;
   return [html("div", { class: "state" }, stateBadge(row, frontier), n > 1 ? html("span", { class: "muted" }, `mean of ${n} replicates`) : null),
-    pairs([...axisPairs(row), null, ...figures, ...missPairs(row)])];
+    pairs([...axisPairs(row), null, ...figures, ...missPairs(row), ...below(timingPairs(row))]), suspectNote(row)];
 }
 
 // missPairs names the bounds that an infeasible row misses, below a rule.
 function missPairs(row) {
   const misses = infeasibleRows.has(row) ? missesOf(row) : [];
-  return misses.length ? [null, ...misses.map(([name, text]) => [`misses ${name}`, html("span", { class: "bad" }, text)])] : [];
+  return below(misses.map(([name, text]) => [`misses ${name}`, html("span", { class: "bad" }, text)]));
 }
+
+// below puts entries under a rule.
+const below = (entries) => (entries.length ? [null, ...entries] : []);
 
 // placeTooltip keeps the box inside the chart, beside the point.
 function placeTooltip(tooltip, drawn, row) {
@@ -65,8 +68,9 @@ function drawDetails(element, row, frontier, suggestion) {
   fill(element, html("div", { class: "details" },
     html("div", { class: "details-head" }, point, stateBadge(row, frontier)),
     note ? html("p", { class: "muted" }, note) : null,
+    suspectNote(row),
     html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Figures of the point" },
-      pairs([...axisPairs(row), null, ...objectives, ...missPairs(row), null, ...metrics.filter(([name]) => !objectives.some(([o]) => o === name)), null, ...others])),
+      pairs([...axisPairs(row), null, ...objectives, ...missPairs(row), ...below(timingPairs(row)), null, ...metrics.filter(([name]) => !objectives.some(([o]) => o === name)), null, ...others])),
     command ? html("div", { class: "command" }, html("div", { class: "command-head" }, html("h3", {}, "Reproduce"), copyButton(command)), html("pre", {}, command)) : null,
   ));
 }

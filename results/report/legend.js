@@ -2,7 +2,7 @@
 
 function swatch(shape, color, look) {
   const attributes = look === "hollow" ? { fill: "none", stroke: color, "stroke-width": 1.4 } : { fill: color, "fill-opacity": look === "faint" ? 0.35 : 1 };
-  return svg("svg", { class: "swatch", viewBox: "0 0 14 14", "aria-hidden": "true" }, svg("path", { d: outline(shape, 7, 7, look ? 4 : 5), ...attributes }));
+  return svg("svg", { class: "swatch", viewBox: "0 0 14 14", "aria-hidden": "true" }, svg("path", { d: look === "ring" ? ringed(shape, 7, 7, 5.5) : outline(shape, 7, 7, look ? 4 : 5), ...attributes }));
 }
 
 function drawLegend(element, state, series, onToggle) {
@@ -21,6 +21,7 @@ function drawLegend(element, state, series, onToggle) {
   }
   const ink = getComputedStyle(document.body).color;
   const key = (look, text) => html("div", {}, swatch("circle", ink, look), text);
-  parts.push(html("div", { class: "legend-keys" }, key("", "frontier"), key("faint", "dominated"), report.constraints.length ? key("hollow", "misses the SLA") : null));
+  const timing = timingKeys(series.flatMap((s) => s.rows)).map(([look, text, hint]) => (look ? key(look, text) : html("div", { class: "bad", title: hint }, text)));
+  parts.push(html("div", { class: "legend-keys" }, key("", "frontier"), key("faint", "dominated"), report.constraints.length ? key("hollow", "misses the SLA") : null, timing));
   fill(element, parts);
 }

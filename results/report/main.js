@@ -178,10 +178,9 @@ function drawSpec() {
 
 // drawFooter says where the figures come from.
 function drawFooter() {
-  const constant = (name) => report.constants.filter((c) => c.name === name).map((c) => c.value);
   const column = columnsByName.get("timing_source");
-  const timing = column ? distinct(column) : [...constant("timing.source"), ...constant("timing_source")].slice(0, 1);
-  const version = (report.versions || {}).simulator || constant("simulator_version")[0];
+  const timing = column ? distinct(column) : [constants.get("timing_source") || constants.get("timing.source")].filter((s) => s);
+  const version = (report.versions || {}).simulator || constants.get("simulator_version");
   const parts = [];
   if (timing.length) parts.push(`${timing.join(" and ")} timing${timing.includes("polynomial") ? ": see docs/timing.md" : ""}`);
   if (version) parts.push(`simulator version ${version}`);

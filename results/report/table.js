@@ -2,7 +2,7 @@
 
 const rowHeight = 30;
 const printedRows = 60;
-const usualMetrics = ["output_throughput_tok_s", "mean_ttft_ms", "p99_ttft_ms", "mean_itl_ms", "p99_itl_ms", "prefix_cache_reused_ratio", "sla_attainment", "gpu_hours"];
+const usualMetrics = ["output_throughput_tok_s", "mean_ttft_ms", "p99_ttft_ms", "mean_itl_ms", "p99_itl_ms", "prefix_cache_reused_ratio", "sla_attainment", "gpu_hours", "cost_usd_per_mtok_output"];
 
 const frontierColumn = {
   name: "on_frontier", label: "★", unit: "", kind: "bool", role: "point", doc: "On the frontier of the objectives.",
@@ -14,6 +14,8 @@ function leadingColumns() {
   const names = [...axes.map((c) => c.name), "replicate", ...report.constraints.map((c) => c.column),
     ...report.objectives.map((o) => o.name), ...report.columns.filter((c) => c.role === "derived").map((c) => c.name), "gpus"];
   if (statusColumn && distinct(statusColumn).length > 1) names.unshift("status");
+  const sources = columnsByName.get("timing_source");
+  if (sources && distinct(sources).length > 1) names.push("timing_source");
   return [...new Set(names)].map((name) => columnsByName.get(name)).filter((c) => c);
 }
 

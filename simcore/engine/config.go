@@ -13,8 +13,16 @@ import (
 type Config struct {
 	// Type is the engine whose scheduler is simulated: "vllm".
 	Type string `json:"type"`
-	// NumGPUBlocks is the size of the KV pool, in blocks.
+	// NumGPUBlocks is the size of a worker's KV pool, in blocks; 0 (null in a spec) means what the memory of the GPU
+	// has room for, or 16384 where the timing source does not know GPU and model.
 	NumGPUBlocks int `json:"num_gpu_blocks"`
+	// GPUMemoryUtilization is the share of the GPU's memory that vLLM uses for everything; 0 means 0.9.
+	GPUMemoryUtilization float64 `json:"gpu_memory_utilization"`
+	// MemFractionStatic is the share of the GPU's memory that SGLang uses for weights and KV cache; 0 means 0.88.
+	MemFractionStatic float64 `json:"mem_fraction_static"`
+	// FreeGPUMemoryFraction is the share of the memory left by the weights that TensorRT-LLM uses for the KV cache;
+	// 0 means 0.9.
+	FreeGPUMemoryFraction float64 `json:"free_gpu_memory_fraction"`
 	// BlockSize is the number of tokens in a KV block.
 	BlockSize int `json:"block_size"`
 	// MaxNumSeqs limits the running requests of a worker; 0 (null in a spec) means no limit.
@@ -29,10 +37,18 @@ type Config struct {
 	SpeedupRatio float64 `json:"speedup_ratio"`
 	// DecodeSpeedupRatio divides decode durations on top of SpeedupRatio; 0 leaves them as they are.
 	DecodeSpeedupRatio float64 `json:"decode_speedup_ratio"`
+	// NumSpeculativeTokens is the number of tokens that are proposed with each decode step of a request and verified by
+	// it (speculative decoding), 1 to 5; 0 means none.
+	NumSpeculativeTokens int `json:"num_speculative_tokens"`
+	// AcceptanceRates are the probabilities that each speculative token is accepted once those before it were, separated
+	// by commas; missing ones are 0. Empty means 0.85,0.3.
+	AcceptanceRates string `json:"acceptance_rates"`
+	// SpeculationSeed selects the sequence of accepted tokens; worker i uses the i-th seed from here on.
+	SpeculationSeed uint64 `json:"speculation_seed"`
 	// PreemptionMode says which running request gives up its KV blocks first: "lifo" (youngest) or "fifo" (oldest).
 	PreemptionMode string `json:"preemption_mode"`
-	// ContextLength is the model's context limit in tokens: longer inputs are rejected, longer outputs cut;
-	// 0 means no limit.
+	// ContextLength is the context limit in tokens: longer inputs are rejected, longer outputs cut; 0 means that of the
+	// model where it is known, or what the KV pool holds if that is less, and no limit elsewhere.
 	ContextLength int `json:"context_length"`
 }
 
@@ -53,15 +69,19 @@ func PreemptionModes() []string { return []string{PreemptLIFO, PreemptFIFO} }
 
 // Limits of the settings; beyond them sizes overflow long before a real deployment would.
 const (
-	maxBlocks    = 1 << 30
 	maxBlockSize = 1 << 20
+
+	// MaxBlocks bounds Config.NumGPUBlocks.
+	MaxBlocks = 1 << 30
 )
+
+// DefaultNumGPUBlocks is the size of the KV pool where nothing tells how much memory there is.
+const DefaultNumGPUBlocks = 16384
 
 // DefaultConfig holds the reference's default engine arguments for vLLM.
 func DefaultConfig() Config {
 	return Config{
 		Type:                 TypeVLLM,
-		NumGPUBlocks:         16384,
 		BlockSize:            64,
 		MaxNumSeqs:           256,
 		MaxNumBatchedTokens:  8192,
@@ -69,6 +89,7 @@ func DefaultConfig() Config {
 		EnableChunkedPrefill: true,
 		SpeedupRatio:         1,
 		DecodeSpeedupRatio:   1,
+		SpeculationSeed:      42,
 		PreemptionMode:       PreemptLIFO,
 	}
 }
@@ -79,8 +100,16 @@ func (c Config) Validate(r rules.Set) problem.List {
 	if !slices.Contains(Types(), c.Type) {
 		l.Add("type", c.Type, "use one of: %s", strings.Join(Types(), ", "))
 	}
-	if c.NumGPUBlocks < 1 || c.NumGPUBlocks > maxBlocks {
-		l.Add("num_gpu_blocks", c.NumGPUBlocks, "give 1 to %d blocks", maxBlocks)
+	if c.NumGPUBlocks < 0 || c.NumGPUBlocks > MaxBlocks {
+		l.Add("num_gpu_blocks", c.NumGPUBlocks, "give 1 to %d blocks, or null for what fits", MaxBlocks)
+	}
+	for _, f := range []struct {
+		key   string
+		value float64
+	}{{"gpu_memory_utilization", c.GPUMemoryUtilization}, {"mem_fraction_static", c.MemFractionStatic}, {"free_gpu_memory_fraction", c.FreeGPUMemoryFraction}} {
+		if !(f.value >= 0 && f.value <= 1) {
+			l.Add(f.key, f.value, "give a share above 0 and up to 1, or leave it out for the engine's default")
+		}
 	}
 	if c.BlockSize < 1 || c.BlockSize > maxBlockSize {
 		l.Add("block_size", c.BlockSize, "give 1 to %d tokens", maxBlockSize)
@@ -101,6 +130,7 @@ func (c Config) Validate(r rules.Set) problem.List {
 			l.Add(s.key, s.value, "give a ratio of 0 or more; 0 means unscaled")
 		}
 	}
+	l = append(l, c.validateSpeculation()...)
 	if !slices.Contains(PreemptionModes(), c.PreemptionMode) {
 		l.Add("preemption_mode", c.PreemptionMode, "use one of: %s", strings.Join(PreemptionModes(), ", "))
 	}

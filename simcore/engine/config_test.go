@@ -23,8 +23,14 @@ func TestValidate(t *testing.T) {
 		{name: "no limits", change: func(c *Config) { c.MaxNumSeqs, c.MaxNumBatchedTokens, c.ContextLength = 0, 0, 0 }},
 		{name: "unscaled", change: func(c *Config) { c.SpeedupRatio, c.DecodeSpeedupRatio = 0, 0 }},
 		{name: "unknown words", change: func(c *Config) { c.Type, c.PreemptionMode = "tgi", "random" }, want: "type preemption_mode"},
-		{name: "no pool", change: func(c *Config) { c.NumGPUBlocks = 0 }, want: "num_gpu_blocks"},
-		{name: "huge pool", change: func(c *Config) { c.NumGPUBlocks = maxBlocks + 1 }, want: "num_gpu_blocks"},
+		{name: "pool of what fits", change: func(c *Config) { c.NumGPUBlocks = 0 }},
+		{name: "negative pool", change: func(c *Config) { c.NumGPUBlocks = -1 }, want: "num_gpu_blocks"},
+		{name: "no shares", change: func(c *Config) {
+			c.GPUMemoryUtilization, c.MemFractionStatic, c.FreeGPUMemoryFraction = -.1, 1.1, math.NaN()
+		},
+			want: "gpu_memory_utilization mem_fraction_static free_gpu_memory_fraction"},
+		{name: "all the memory", change: func(c *Config) { c.GPUMemoryUtilization, c.MemFractionStatic, c.FreeGPUMemoryFraction = 1, 1, 1 }},
+		{name: "huge pool", change: func(c *Config) { c.NumGPUBlocks = MaxBlocks + 1 }, want: "num_gpu_blocks"},
 		{name: "any block size", change: func(c *Config) { c.BlockSize = 48 }},
 		{name: "no block", change: func(c *Config) { c.BlockSize = 0 }, want: "block_size"},
 		{name: "huge block", change: func(c *Config) { c.BlockSize = maxBlockSize + 1 }, want: "block_size"},
@@ -37,7 +43,7 @@ func TestValidate(t *testing.T) {
 			want: "speedup_ratio decode_speedup_ratio"},
 		{name: "negative ratios", change: func(c *Config) { c.SpeedupRatio, c.DecodeSpeedupRatio = -1, -.5 },
 			want: "speedup_ratio decode_speedup_ratio"},
-		{name: "everything at once", change: func(c *Config) { *c = Config{} }, want: "type num_gpu_blocks block_size preemption_mode"},
+		{name: "everything at once", change: func(c *Config) { *c = Config{} }, want: "type block_size preemption_mode"},
 	} {
 		c := DefaultConfig()
 		test.change(&c)

@@ -1,8 +1,9 @@
 // Package engine simulates the scheduler of one worker: what goes into its next pass, what that does to its KV
 // blocks, and when its tokens come out.
 //
-// Read engine.go for what the runtime sees, vllm.go for one pass of the vLLM-style scheduler, run.go for how
-// many equal passes are simulated at once, clock.go for why that is exact.
+// Read engine.go for what the runtime sees, vllm.go for one pass of the vLLM-style scheduler, speculative.go for
+// passes that give a request several tokens, run.go for how many equal passes are simulated at once, clock.go for why
+// that is exact.
 package engine
 
 import (
@@ -61,6 +62,8 @@ type schedule struct {
 	full     int32 // full blocks, with an identity
 	blocks   int32 // full blocks held
 	partial  bool  // holds the partial block after them
+	drafts   int32 // speculative tokens that the next pass verifies, or this one once it is scheduled
+	burst    int32 // tokens that this pass gives
 	// What this pass gave the request, to be taken back when it is preempted in the same pass.
 	pass                int64
 	used, before, after int32

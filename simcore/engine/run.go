@@ -26,9 +26,12 @@ type run struct {
 	start, end float64
 	passes     int
 	step       perfmodel.Nanoseconds
+	price      perfmodel.Price
 	// With a timing model that depends on the context, steps holds the duration and ends the end of each pass.
 	steps []perfmodel.Nanoseconds
 	ends  []float64
+	// extrapolated counts the passes up to and with each one that the timing model extrapolated.
+	extrapolated []int64
 }
 
 // maxVarying bounds the passes of a run whose durations differ.
@@ -117,8 +120,10 @@ func (v *VLLM) startRun(now, limit float64) bool {
 	}
 	s.start, s.active = now, true
 	v.ended = v.ended[:0]
+	v.priced.Prefill = perfmodel.Prefill{Chunks: v.priced.Prefill.Chunks[:0]}
 	if v.env.Model.ContextFree() {
-		s.step = v.decodeTime(len(v.running), s.lengths)
+		s.price = v.priceDecode(len(v.running), s.lengths)
+		_, s.step = v.quantise(s.price)
 		s.passes, s.end = passesUntil(now, s.step.Ms(), passes, limit)
 		return true
 	}
@@ -166,12 +171,16 @@ func (v *VLLM) takeBlocks(number int64) {
 // planVarying plans a run whose durations depend on the context, which grows by a token each pass.
 func (v *VLLM) planVarying(now, limit float64, most int) {
 	s := &v.run
-	s.steps, s.ends, s.passes = s.steps[:0], s.ends[:0], 0
-	lengths := s.lengths
+	s.steps, s.ends, s.extrapolated, s.passes = s.steps[:0], s.ends[:0], s.extrapolated[:0], 0
+	lengths, extrapolated := s.lengths, int64(0)
 	for s.end = now; s.passes < most && (s.passes == 0 || s.end < limit); s.passes++ {
-		step := v.decodeTime(len(v.running), lengths)
+		price := v.priceDecode(len(v.running), lengths)
+		_, step := v.quantise(price)
 		s.end += step.Ms()
-		s.steps, s.ends = append(s.steps, step), append(s.ends, s.end)
+		if price.Extrapolated {
+			extrapolated++
+		}
+		s.steps, s.ends, s.extrapolated = append(s.steps, step), append(s.ends, s.end), append(s.extrapolated, extrapolated)
 		lengths += int64(len(v.running))
 	}
 }
@@ -221,8 +230,12 @@ func (v *VLLM) Finish() []int32 {
 	firstEnd := s.start + s.step.Ms()
 	if v.env.Model.ContextFree() {
 		v.env.Gaps.RecordGaps(s.step, int64(n)*int64(s.passes))
+		if s.price.Extrapolated {
+			v.extrapolated += int64(s.passes)
+		}
 	} else {
 		firstEnd = s.ends[0]
+		v.extrapolated += s.extrapolated[s.passes-1]
 		for _, step := range s.steps[:s.passes] {
 			v.env.Gaps.RecordGaps(step, int64(n))
 		}
@@ -234,6 +247,7 @@ func (v *VLLM) Finish() []int32 {
 	s.lengths += int64(n) * int64(s.passes)
 	s.lastEnd = s.end
 	v.pass.number += int64(s.passes)
+	v.passes += int64(s.passes)
 	v.settleDue()
 	return v.ended
 }

@@ -23,13 +23,17 @@ type VLLM struct {
 	waiting queue
 	blocked bool // the head of waiting cannot be admitted before blocks are released
 
-	pass    passState
-	run     run
-	ended   []int32
-	emitted []int32
-	idle    int // passes in a row that took no time and led to nothing
+	pass        passState
+	speculation speculation
+	priced      perfmodel.Pass // the pass as the timing model sees it; kept for its memory
+	run         run
+	ended       []int32
+	emitted     []int32
+	idle        int // passes in a row that took no time and led to nothing
 
-	preemptions int64
+	preemptions  int64
+	passes       int64 // passes priced, and those of them that the timing model had to extrapolate
+	extrapolated int64
 }
 
 // passState is what one pass accumulates.
@@ -41,6 +45,7 @@ type passState struct {
 	prefills  int64 // prompts computed, and the sums of their lengths after and before the pass
 	after     int64
 	before    int64
+	finishing int64 // prompts that the pass completes
 }
 
 // outcome is what scheduling one request led to.
@@ -55,10 +60,11 @@ const (
 // NewVLLM returns an idle worker.
 func NewVLLM(env *Environment, index int) *VLLM {
 	v := &VLLM{
-		env:       env,
-		blockSize: int32(env.Config.BlockSize),
-		maxSeqs:   limitOr(env.Config.MaxNumSeqs),
-		maxTokens: limitOr(env.Config.MaxNumBatchedTokens),
+		env:         env,
+		blockSize:   int32(env.Config.BlockSize),
+		maxSeqs:     limitOr(env.Config.MaxNumSeqs),
+		maxTokens:   limitOr(env.Config.MaxNumBatchedTokens),
+		speculation: newSpeculation(env.Config),
 	}
 	v.Reset(index)
 	return v
@@ -72,10 +78,15 @@ func (v *VLLM) Reset(index int) {
 	v.running, v.waiting, v.blocked = v.running[:0], queue{ring: v.waiting.ring}, false
 	v.pass = passState{}
 	v.run.active, v.run.steady = false, false
+	v.speculation.start(v.index)
 }
 
 // Preemptions counts how often a request lost its blocks since the worker was made.
 func (v *VLLM) Preemptions() int64 { return v.preemptions }
+
+// Passes counts the passes since the worker was made, and those of them that lie outside of the data behind the
+// timing model.
+func (v *VLLM) Passes() (all, extrapolated int64) { return v.passes, v.extrapolated }
 
 // HasWork reports whether any request waits or runs.
 func (v *VLLM) HasWork() bool { return len(v.running) > 0 || v.waiting.len() > 0 }
@@ -99,7 +110,7 @@ func (v *VLLM) Start(now, arrival, stop float64) (end float64, progress bool, er
 	if v.mayAdmit() {
 		stop = min(stop, arrival)
 	}
-	if v.run.steady && !v.env.EveryPass && v.startRun(now, stop) {
+	if v.run.steady && !v.env.EveryPass && v.speculation.drafts == 0 && v.startRun(now, stop) {
 		return v.run.end, true, nil
 	}
 	return v.onePass(now)
@@ -116,8 +127,7 @@ func (v *VLLM) onePass(now float64) (end float64, progress bool, err error) {
 	if err := v.admit(now); err != nil {
 		return now, false, err
 	}
-	prefill := v.prefillTime()
-	decode, err := v.emit(now)
+	prefill, decode, err := v.emit(now)
 	if err != nil {
 		return now, false, err
 	}
@@ -241,6 +251,10 @@ func (v *VLLM) lookUp(id int32, r *Request) (cached int32, missing int) {
 		most = (r.length() - 1) / v.blockSize // the last token is always computed
 	}
 	resident, heldBlocks := v.cache.Match(v.env.sequence(id), int(most))
+	if v.speculation.drafts > 0 && !v.env.Rules.FullPromptHit && resident > 0 {
+		resident-- // the drafting model needs the hidden states of the last block, so that it is computed again
+		heldBlocks = min(heldBlocks, resident)
+	}
 	cached = int32(resident) * v.blockSize
 	if v.env.Rules.FullPromptHit {
 		cached = min(cached, r.Input)
@@ -258,11 +272,11 @@ func (v *VLLM) schedule(now float64, id, cached int32) (outcome, error) {
 	if !v.env.Config.EnableChunkedPrefill && r.Input-before > v.pass.budget {
 		return notScheduled, nil
 	}
-	want := min(remaining, v.pass.budget)
+	want := min(remaining+r.drafts, v.pass.budget)
 	if want == 0 && remaining > 0 {
 		return notScheduled, nil
 	}
-	target := before + want
+	target := before + min(want, remaining)
 	for !v.hold(id, r, target) {
 		victim, ok := v.victim()
 		if !ok {
@@ -277,12 +291,16 @@ func (v *VLLM) schedule(now float64, id, cached int32) (outcome, error) {
 		}
 	}
 	r.computed = target
+	r.drafts = want - (target - before)
 	r.pass, r.used = v.pass.number, want
 	r.before, r.after = min(before, r.Input), min(target, r.Input)
 	if r.after > r.before {
 		v.pass.prefills++
 		v.pass.after += int64(r.after)
 		v.pass.before += int64(r.before)
+		if r.after == r.Input {
+			v.pass.finishing++
+		}
 	}
 	v.pass.budget -= want
 	v.pass.progress = v.pass.progress || want > 0
@@ -352,10 +370,13 @@ func (v *VLLM) preempt(id int32) {
 			v.pass.prefills--
 			v.pass.after -= int64(r.after)
 			v.pass.before -= int64(r.before)
+			if r.after == r.Input {
+				v.pass.finishing--
+			}
 		}
 		r.pass = 0
 	}
-	r.computed, r.State = 0, Preempted
+	r.computed, r.drafts, r.State = 0, 0, Preempted
 	at := slices.Index(v.running, id)
 	v.running = slices.Delete(v.running, at, at+1)
 	v.waiting.pushFront(id)
@@ -376,58 +397,80 @@ func (v *VLLM) release(id int32, r *Request) {
 	v.blocked = false
 }
 
-func (v *VLLM) prefillTime() perfmodel.Nanoseconds {
-	n := v.pass.prefills
-	if n == 0 {
-		return 0
-	}
-	ms := v.env.Model.PrefillMs(perfmodel.Prefill{Requests: int(n), Length: int(v.pass.after / n), Prefix: int(v.pass.before / n)})
-	return perfmodel.Quantise(ms, v.env.Config.SpeedupRatio)
-}
-
-// decodeTime prices a decode step of requests with the given total length, at the blocks held now.
-func (v *VLLM) decodeTime(requests int, lengths int64) perfmodel.Nanoseconds {
-	ms := v.env.Model.DecodeMs(perfmodel.Decode{
-		Requests:   requests,
-		HeldTokens: v.cache.Held() * int(v.blockSize),
-		PoolTokens: v.cache.Total() * int(v.blockSize),
-		Context:    int(lengths / int64(requests)),
-	})
-	return perfmodel.Quantise(ms, v.env.Config.SpeedupRatio*v.env.Config.DecodeSpeedupRatio)
-}
-
-// emit lets every request whose known tokens are all computed produce a token, and returns the decode time.
-func (v *VLLM) emit(now float64) (perfmodel.Nanoseconds, error) {
-	v.emitted = v.emitted[:0]
-	decoding, lengths := 0, int64(0)
-	for _, id := range v.running {
-		r := &v.env.Requests[id]
-		if r.computed < r.length() || r.Tokens >= r.Output && r.Output > 0 {
-			continue
-		}
-		if r.Output == 0 {
-			if !v.env.Rules.OutputZeroNeverEnds {
-				v.emitted = append(v.emitted, id)
-			} else if !v.env.Capped {
-				return 0, r.neverEnds(now)
-			}
-			continue
-		}
-		v.emitted = append(v.emitted, id)
-		if v.env.Rules.DecodeInPrefillPass || r.Tokens > 0 {
-			decoding++
-			lengths += int64(r.length())
+// price asks the timing model for the duration of this pass, with a decode step of requests of the given total
+// length at the blocks held now.
+func (v *VLLM) price(decoding int, lengths int64) (prefill, decode perfmodel.Nanoseconds) {
+	p := &v.priced
+	p.Prefill = perfmodel.Prefill{Chunks: p.Prefill.Chunks[:0]}
+	if n := v.pass.prefills; n > 0 {
+		p.Prefill.Requests, p.Prefill.Length, p.Prefill.Prefix = int(n), int(v.pass.after/n), int(v.pass.before/n)
+		p.Prefill.Tokens, p.Prefill.Finishing = int(v.pass.after-v.pass.before), int(v.pass.finishing)
+		if v.env.Model.PerRequest() {
+			v.listChunks()
 		}
 	}
-	var decode perfmodel.Nanoseconds
+	v.setDecode(decoding, lengths)
+	price := v.env.Model.Price(p)
+	v.count(price)
+	return v.quantise(price)
+}
+
+// priceDecode prices a decode step by itself, as those of a run are. It does not count as a pass.
+func (v *VLLM) priceDecode(decoding int, lengths int64) perfmodel.Price {
+	v.setDecode(decoding, lengths)
+	return v.env.Model.Price(&v.priced)
+}
+
+func (v *VLLM) setDecode(decoding int, lengths int64) {
+	d := &v.priced.Decode
+	*d = perfmodel.Decode{Requests: decoding, PoolTokens: v.cache.Total() * int(v.blockSize), Drafts: int(v.speculation.drafts)}
 	if decoding > 0 {
-		decode = v.decodeTime(decoding, lengths)
+		d.HeldTokens = v.cache.Held() * int(v.blockSize)
+		d.Context = int(lengths / int64(decoding))
 	}
+}
+
+// listChunks tells the timing model what the pass computes of each prompt.
+func (v *VLLM) listChunks() {
+	for _, id := range v.running {
+		if r := &v.env.Requests[id]; r.pass == v.pass.number && r.after > r.before {
+			v.priced.Prefill.Chunks = append(v.priced.Prefill.Chunks, perfmodel.Chunk{Before: int(r.before), Length: int(r.after)})
+		}
+	}
+}
+
+// count counts a pass with work in it.
+func (v *VLLM) count(price perfmodel.Price) {
+	if v.priced.Prefill.Requests+v.priced.Decode.Requests == 0 {
+		return
+	}
+	v.passes++
+	if price.Extrapolated {
+		v.extrapolated++
+	}
+}
+
+func (v *VLLM) quantise(price perfmodel.Price) (prefill, decode perfmodel.Nanoseconds) {
+	speedup := v.env.Config.SpeedupRatio
+	return perfmodel.Quantise(price.PrefillMs, speedup), perfmodel.Quantise(price.DecodeMs, speedup*v.env.Config.DecodeSpeedupRatio)
+}
+
+// emit lets every request whose known tokens are all computed produce a token, and returns the duration of the
+// pass's parts.
+func (v *VLLM) emit(now float64) (prefill, decode perfmodel.Nanoseconds, err error) {
+	decoding, lengths, err := v.ready(now)
+	if err == nil && v.speculation.drafts > 0 {
+		decoding, lengths, err = v.readyWithRoom(now, decoding, lengths)
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	prefill, decode = v.price(decoding, lengths)
 	emitted := v.emitted[:0]
 	for _, id := range v.emitted {
 		ok, err := v.emitOne(now, id)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		if ok {
 			emitted = append(emitted, id)
@@ -438,7 +481,33 @@ func (v *VLLM) emit(now float64) (perfmodel.Nanoseconds, error) {
 		decode = 0
 	}
 	v.running = slices.DeleteFunc(v.running, func(id int32) bool { return v.env.Requests[id].State == Completed })
-	return decode, nil
+	return prefill, decode, nil
+}
+
+// ready collects in emitted the running requests whose known tokens are all computed, and returns how many of them
+// decode and their total length.
+func (v *VLLM) ready(now float64) (decoding int, lengths int64, err error) {
+	v.emitted = v.emitted[:0]
+	for _, id := range v.running {
+		r := &v.env.Requests[id]
+		if r.computed < r.length() || r.Tokens >= r.Output && r.Output > 0 {
+			continue
+		}
+		if r.Output == 0 {
+			if !v.env.Rules.OutputZeroNeverEnds {
+				v.emitted = append(v.emitted, id)
+			} else if !v.env.Capped {
+				return 0, 0, r.neverEnds(now)
+			}
+			continue
+		}
+		v.emitted = append(v.emitted, id)
+		if v.env.Rules.DecodeInPrefillPass || r.Tokens > 0 {
+			decoding++
+			lengths += int64(r.length())
+		}
+	}
+	return decoding, lengths, nil
 }
 
 // emitOne adds a token to a request and completes it if it was the last; false means that there was no block for
@@ -448,7 +517,11 @@ func (v *VLLM) emitOne(now float64, id int32) (bool, error) {
 	if r.State != Running {
 		return false, nil // preempted by an earlier request of this pass
 	}
-	if r.Output > 0 {
+	r.burst = min(1, r.Output)
+	if v.speculation.drafts > 0 {
+		r.burst = v.burst(r)
+	}
+	for range r.burst {
 		if v.env.Rules.BlocksAtEmission {
 			if ok, err := v.openBlock(now, id, r); !ok {
 				return false, err
@@ -456,6 +529,7 @@ func (v *VLLM) emitOne(now float64, id int32) (bool, error) {
 		}
 		r.Tokens++
 	}
+	r.computed = max(r.computed, r.length()-1)
 	if r.Tokens == r.Output {
 		v.complete(id, r)
 	}
@@ -505,14 +579,17 @@ func (v *VLLM) recordTokens(now, end float64, duration perfmodel.Nanoseconds) {
 		case r.FirstTokenMs == Never:
 			r.FirstTokenMs = end
 		default:
-			if r.SecondTokenMs == Never {
-				r.SecondTokenMs = end
-			}
 			if r.LastTokenMs == now {
 				together++
 			} else {
 				v.env.Gaps.RecordGaps(perfmodel.Nanoseconds(math.Round((end-r.LastTokenMs)*1e6)), 1)
 			}
+		}
+		if r.burst > 1 {
+			v.env.Gaps.RecordGaps(0, int64(r.burst-1))
+		}
+		if r.SecondTokenMs == Never && r.Tokens > 1 {
+			r.SecondTokenMs = end
 		}
 		r.LastTokenMs = end
 	}

@@ -54,7 +54,7 @@ func drawEnvironment(t *rapid.T) *Environment {
 	if err != nil {
 		t.Fatal(err)
 	}
-	model, err := perfmodel.New(perfmodel.DefaultConfig())
+	model, err := perfmodel.New(perfmodel.Config{Source: perfmodel.SourcePolynomial})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -176,8 +176,10 @@ func TestFields(t *testing.T) {
 		if f.Name != strings.ToLower(f.Name) || strings.Contains(f.Name, " ") {
 			t.Errorf("%q is no key", f.Name)
 		}
-		if _, ok := f.Value(&report); ok != !strings.Contains(f.Name, "goodput") && f.Name != "sla_attainment" {
-			t.Errorf("%s: a report without an SLA has it: %v", f.Name, ok)
+		needsSLA := strings.Contains(f.Name, "goodput") || f.Name == "sla_attainment"
+		needsGPU := strings.HasPrefix(f.Name, "cost_") || strings.HasPrefix(f.Name, "max_energy_")
+		if _, ok := f.Value(&report); ok == (needsSLA || needsGPU) {
+			t.Errorf("%s: a report without SLA and GPU has it: %v", f.Name, ok)
 		}
 	}
 	for _, key := range referenceKeys(t) {
@@ -225,6 +227,8 @@ func TestFieldsReadTheirFigure(t *testing.T) {
 		OutputThroughputTokSPerGPU: 21, TTFT: summary(), TTST: summary(), TPOT: summary(), ITL: summary(), E2ELatency: summary(),
 		OutputTokenThroughputPerUser: summary(),
 		Goodput:                      &Goodput{CompletedRequests: 22, RequestThroughputRPS: 23, OutputThroughputTokS: 24, SLAAttainment: 25},
+		Passes:                       26, ExtrapolatedPassRatio: 27,
+		Cost: &Cost{USD: 28, USDPerGPU: 29, USDPerMtokInput: 30, USDPerMtokOutput: 31, MaxEnergyKWh: 32, MaxEnergyKWhPerGPU: 33, MaxEnergyJPerOutputToken: 34},
 	}
 	by := map[float64]string{}
 	for _, f := range Fields() {
@@ -234,13 +238,52 @@ func TestFieldsReadTheirFigure(t *testing.T) {
 		}
 		by[v] = f.Name
 	}
-	if want := 25 + 6*9; len(by) != want {
+	if want := 34 + 6*9; len(by) != want {
 		t.Errorf("%d fields, want %d", len(by), want)
 	}
 	for name, want := range map[string]float64{"p99_ttft_ms": r.TTFT.P99, "median_itl_ms": r.ITL.Median,
-		"std_output_token_throughput_per_user": r.OutputTokenThroughputPerUser.Std, "min_tpot_ms": r.TPOT.Min} {
+		"std_output_token_throughput_per_user": r.OutputTokenThroughputPerUser.Std, "min_tpot_ms": r.TPOT.Min,
+		"cost_usd_per_mtok_input": r.Cost.USDPerMtokInput, "cost_usd_per_mtok_output": r.Cost.USDPerMtokOutput, "max_energy_kwh_per_gpu": r.Cost.MaxEnergyKWhPerGPU} {
 		if by[want] != name {
 			t.Errorf("%s shows %q", name, by[want])
+		}
+	}
+}
+
+// TestWithCost works out a bill by hand: 2.5 GPU-hours at 4 USD and 700 W.
+func TestWithCost(t *testing.T) {
+	plain := Report{GPUHours: 2.5, TotalInputTokens: 40_000_000, TotalOutputTokens: 5_000_000}
+	for _, test := range []struct {
+		name   string
+		report Report
+		price  GPUPrice
+		want   map[string]float64
+	}{
+		{"both known", plain, GPUPrice{USDPerHour: 4, TDPWatts: 700}, map[string]float64{
+			"cost_usd": 10, "cost_usd_per_gpu": 2.5, "cost_usd_per_mtok_input": .25, "cost_usd_per_mtok_output": 2,
+			"max_energy_kwh": 1.75, "max_energy_kwh_per_gpu": .4375, "max_energy_j_per_output_token": 1.26,
+		}},
+		{"no price", plain, GPUPrice{TDPWatts: 700}, map[string]float64{
+			"max_energy_kwh": 1.75, "max_energy_kwh_per_gpu": .4375, "max_energy_j_per_output_token": 1.26,
+		}},
+		{"nothing known", plain, GPUPrice{}, map[string]float64{}},
+		{"no tokens", Report{GPUHours: 1}, GPUPrice{USDPerHour: 2, TDPWatts: 500}, map[string]float64{
+			"cost_usd": 2, "cost_usd_per_gpu": .5, "max_energy_kwh": .5, "max_energy_kwh_per_gpu": .125,
+		}},
+		{"no tokens and nothing known", Report{}, GPUPrice{}, map[string]float64{}},
+	} {
+		priced := test.report.WithCost(test.price, 4)
+		got := map[string]float64{}
+		for _, f := range Fields() {
+			if v, ok := f.Value(&priced); ok && (strings.HasPrefix(f.Name, "cost_") || strings.HasPrefix(f.Name, "max_energy_")) {
+				got[f.Name] = v
+			}
+		}
+		if diff := gocmp.Diff(test.want, got, cmpopts.EquateApprox(1e-15, 0)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+		if test.report.Cost != nil {
+			t.Errorf("%s: the report that was priced has changed", test.name)
 		}
 	}
 }

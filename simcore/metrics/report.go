@@ -4,6 +4,8 @@
 // recorder.go for how samples are collected while a simulation runs.
 package metrics
 
+import "math"
+
 // Summary describes one distribution with the reference's definitions: a percentile q is the sample at rank
 // round((n-1)*q/100) of the sorted samples, without interpolation; Std is the population deviation. All are 0
 // when there are no samples.
@@ -19,6 +21,10 @@ type Report struct {
 	NumRequests, CompletedRequests, RejectedRequests, TruncatedRequests, UnfinishedRequests int64
 	// Preemptions counts how often a running request lost its KV blocks.
 	Preemptions int64
+	// Passes counts the engine's passes, and ExtrapolatedPassRatio is the share of them that lie outside of the data
+	// behind the timing model.
+	Passes                int64
+	ExtrapolatedPassRatio float64
 	// TotalInputTokens and TotalOutputTokens sum the lengths of completed requests.
 	TotalInputTokens, TotalOutputTokens int64
 	// DurationMs is the time of the last token, in simulated ms.
@@ -41,6 +47,8 @@ type Report struct {
 	OutputTokenThroughputPerUser Summary
 	// Goodput is set when the SLA has a bound.
 	Goodput *Goodput
+	// Cost is set when the GPU is known; see [Report.WithCost].
+	Cost *Cost `json:"-"`
 	// SimulatorVersion names the semantics that produced the figures, WorkloadDigest the work that was replayed.
 	SimulatorVersion, WorkloadDigest string
 }
@@ -53,6 +61,41 @@ type Goodput struct {
 	RequestThroughputRPS, OutputThroughputTokS float64
 	// SLAAttainment is the share of all arrived requests that were good.
 	SLAAttainment float64
+}
+
+// GPUPrice is what one GPU costs and draws.
+type GPUPrice struct {
+	// USDPerHour is the price of a GPU-hour; 0 when it is not known.
+	USDPerHour float64
+	// TDPWatts is the thermal design power; 0 when it is not known.
+	TDPWatts float64
+}
+
+// Cost is what the GPU-hours of a simulation cost and draw. A figure whose price or power is not known is 0.
+type Cost struct {
+	// USD is the price of all GPU-hours, USDPerGPU that of one GPU.
+	USD, USDPerGPU float64
+	// USDPerMtokInput and USDPerMtokOutput divide the whole price by a million tokens in, and out.
+	USDPerMtokInput, USDPerMtokOutput float64
+	// MaxEnergyKWh is the energy of all GPUs at their thermal design power, which no GPU exceeds for long;
+	// MaxEnergyKWhPerGPU that of one GPU.
+	MaxEnergyKWh, MaxEnergyKWhPerGPU float64
+	// MaxEnergyJPerOutputToken divides that energy by the output tokens.
+	MaxEnergyJPerOutputToken float64
+}
+
+// WithCost returns the report with the cost of its GPU-hours on a deployment of so many GPUs.
+func (r Report) WithCost(price GPUPrice, gpus int) Report {
+	usd, kwh := r.GPUHours*price.USDPerHour, r.GPUHours*price.TDPWatts/1000
+	const million, jPerKWh = 1e6, 3.6e6
+	r.Cost = &Cost{
+		USD: usd, USDPerGPU: usd / float64(gpus),
+		USDPerMtokInput:  usd / float64(r.TotalInputTokens) * million,
+		USDPerMtokOutput: usd / float64(r.TotalOutputTokens) * million,
+		MaxEnergyKWh:     kwh, MaxEnergyKWhPerGPU: kwh / float64(gpus),
+		MaxEnergyJPerOutputToken: kwh * jPerKWh / float64(r.TotalOutputTokens),
+	}
+	return r
 }
 
 // Direction says which way a figure gets better.
@@ -98,6 +141,16 @@ func buildFields() []Field {
 		return Field{Name: name, Unit: unit, Doc: doc, Better: better,
 			get: func(r *Report) (float64, bool) { return get(r), true }}
 	}
+	cost := func(name, unit, doc string, get func(*Cost) float64) Field {
+		return Field{Name: name, Unit: unit, Doc: doc, Better: LowerIsBetter,
+			get: func(r *Report) (float64, bool) {
+				if r.Cost == nil {
+					return 0, false
+				}
+				v := get(r.Cost)
+				return v, v > 0 && !math.IsInf(v, 0)
+			}}
+	}
 	good := func(name, unit, doc string, integer bool, get func(*Goodput) float64) Field {
 		return Field{Name: name, Unit: unit, Doc: doc, Integer: integer, Better: HigherIsBetter,
 			get: func(r *Report) (float64, bool) {
@@ -114,6 +167,8 @@ func buildFields() []Field {
 		count("truncated_requests", "requests", "Requests whose output was cut to the context length.", LowerIsBetter, func(r *Report) int64 { return r.TruncatedRequests }),
 		count("unfinished_requests", "requests", "Requests that the simulated-time cap left queued or running and that do not count as completed.", LowerIsBetter, func(r *Report) int64 { return r.UnfinishedRequests }),
 		count("preemptions", "events", "How often a running request lost its KV blocks.", LowerIsBetter, func(r *Report) int64 { return r.Preemptions }),
+		count("passes", "passes", "Forward passes of all workers.", Neutral, func(r *Report) int64 { return r.Passes }),
+		real("extrapolated_pass_ratio", "ratio", "Share of the passes that lie outside of the data behind the timing model.", LowerIsBetter, func(r *Report) float64 { return r.ExtrapolatedPassRatio }),
 		count("total_input_tokens", "tokens", "Input tokens of completed requests.", Neutral, func(r *Report) int64 { return r.TotalInputTokens }),
 		count("total_output_tokens", "tokens", "Requested output tokens of completed requests.", Neutral, func(r *Report) int64 { return r.TotalOutputTokens }),
 		real("duration_ms", "ms", "Simulated time of the last token.", LowerIsBetter, func(r *Report) float64 { return r.DurationMs }),
@@ -149,6 +204,13 @@ func buildFields() []Field {
 		good("goodput_request_throughput_rps", "requests/s", "Good requests per second of duration.", false, func(g *Goodput) float64 { return g.RequestThroughputRPS }),
 		good("goodput_output_throughput_tok_s", "tokens/s", "Output tokens of good requests per second of duration.", false, func(g *Goodput) float64 { return g.OutputThroughputTokS }),
 		good("sla_attainment", "ratio", "Share of arrived requests that kept every SLA bound.", false, func(g *Goodput) float64 { return g.SLAAttainment }),
+		cost("cost_usd", "USD", "GPU-hours at the price of the GPU.", func(c *Cost) float64 { return c.USD }),
+		cost("cost_usd_per_gpu", "USD/GPU", "Cost divided by the GPUs of the deployment.", func(c *Cost) float64 { return c.USDPerGPU }),
+		cost("cost_usd_per_mtok_input", "USD/Mtoken", "Cost of the whole deployment divided by a million input tokens.", func(c *Cost) float64 { return c.USDPerMtokInput }),
+		cost("cost_usd_per_mtok_output", "USD/Mtoken", "Cost of the whole deployment divided by a million output tokens.", func(c *Cost) float64 { return c.USDPerMtokOutput }),
+		cost("max_energy_kwh", "kWh", "Upper bound of the energy: GPU-hours at the GPU's thermal design power.", func(c *Cost) float64 { return c.MaxEnergyKWh }),
+		cost("max_energy_kwh_per_gpu", "kWh/GPU", "Upper bound of the energy divided by the GPUs of the deployment.", func(c *Cost) float64 { return c.MaxEnergyKWhPerGPU }),
+		cost("max_energy_j_per_output_token", "J/token", "Upper bound of the energy divided by the output tokens.", func(c *Cost) float64 { return c.MaxEnergyJPerOutputToken }),
 	)
 }
 

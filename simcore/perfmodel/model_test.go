@@ -5,14 +5,28 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/servegrid/servegrid/simcore/rules"
 )
 
-func mustNew(t *testing.T, c Config) Model {
+// prefillMs and decodeMs price one part of a pass by itself.
+func prefillMs(m Model, p Prefill) float64 { return m.Price(&Pass{Prefill: p}).PrefillMs }
+func decodeMs(m Model, d Decode) float64   { return m.Price(&Pass{Decode: d}).DecodeMs }
+
+// fixedConfig is a valid configuration of fixed durations.
+func fixedConfig(prefill, decode float64) Config {
+	c := DefaultConfig()
+	c.Source, c.PrefillMs, c.DecodeMs = SourceFixed, prefill, decode
+	return c
+}
+
+func mustNew(t testing.TB, c Config) Model {
 	t.Helper()
-	if err := c.Validate().Err(); err != nil {
+	resolved, problems := c.Resolve(rules.Set{}, "vllm")
+	if err := problems.Err(); err != nil {
 		t.Fatal(err)
 	}
-	m, err := New(c)
+	m, err := New(resolved.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +46,7 @@ func TestPolynomial(t *testing.T) {
 		{Prefill{Requests: 0, Length: 1000}, 0},
 		{Prefill{Requests: 3, Length: 1000, Prefix: 1000}, 0},
 	} {
-		if got := Quantise(m.PrefillMs(test.p), 1); got != test.want {
+		if got := Quantise(prefillMs(m, test.p), 1); got != test.want {
 			t.Errorf("prefill of %+v takes %d ns, want %d", test.p, got, test.want)
 		}
 	}
@@ -47,7 +61,7 @@ func TestPolynomial(t *testing.T) {
 		{Decode{Requests: 500, HeldTokens: pool, PoolTokens: pool}, 34_010_000},
 		{Decode{Requests: 0, HeldTokens: pool, PoolTokens: pool}, 0},
 	} {
-		if got := Quantise(m.DecodeMs(test.d), 1); got != test.want {
+		if got := Quantise(decodeMs(m, test.d), 1); got != test.want {
 			t.Errorf("decode of %+v takes %d ns, want %d", test.d, got, test.want)
 		}
 	}
@@ -57,16 +71,16 @@ func TestPolynomial(t *testing.T) {
 }
 
 func TestFixed(t *testing.T) {
-	m := mustNew(t, Config{Source: SourceFixed, PrefillMs: 7, DecodeMs: 3, TP: 1, DP: 1})
+	m := mustNew(t, fixedConfig(7, 3))
 	got := []float64{
-		m.PrefillMs(Prefill{Requests: 1, Length: 1}), m.PrefillMs(Prefill{Requests: 9, Length: 9000}),
-		m.PrefillMs(Prefill{}), m.PrefillMs(Prefill{Requests: 1, Length: 5, Prefix: 5}),
-		m.DecodeMs(Decode{Requests: 1}), m.DecodeMs(Decode{Requests: 99, Context: 1e6}), m.DecodeMs(Decode{}),
+		prefillMs(m, Prefill{Requests: 1, Length: 1}), prefillMs(m, Prefill{Requests: 9, Length: 9000}),
+		prefillMs(m, Prefill{}), prefillMs(m, Prefill{Requests: 1, Length: 5, Prefix: 5}),
+		decodeMs(m, Decode{Requests: 1}), decodeMs(m, Decode{Requests: 99, Context: 1e6}), decodeMs(m, Decode{}),
 	}
 	if diff := cmp.Diff([]float64{7, 7, 0, 0, 3, 3, 0}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if fast := mustNew(t, Config{Source: SourceFixed, DecodeMs: .25, TP: 1, DP: 1}); fast.DecodeMs(Decode{Requests: 1}) != 1 {
+	if fast := mustNew(t, fixedConfig(0, .25)); decodeMs(fast, Decode{Requests: 1}) != 1 {
 		t.Error("a decode step takes less than 1 ms")
 	}
 }
@@ -84,16 +98,17 @@ func TestValidate(t *testing.T) {
 		{"unknown source", func(c *Config) { c.Source = "guess" }, []string{"source"}},
 		{"no source", func(c *Config) { c.Source = "" }, []string{"source"}},
 		{"fixed without decode", func(c *Config) { c.Source, c.PrefillMs = SourceFixed, 3 }, []string{"decode_ms"}},
-		{"durations of the polynomial", func(c *Config) { c.PrefillMs, c.DecodeMs = 1, 1 }, []string{"prefill_ms", "decode_ms"}},
+		{"durations of the polynomial", func(c *Config) { c.Source, c.PrefillMs, c.DecodeMs = SourcePolynomial, 1, 1 }, []string{"prefill_ms", "decode_ms"}},
 		{"negative", func(c *Config) { c.Source, c.PrefillMs, c.DecodeMs = SourceFixed, -1, -1 }, []string{"prefill_ms", "decode_ms"}},
 		{"not a number", func(c *Config) { c.Source, c.PrefillMs, c.DecodeMs = SourceFixed, math.NaN(), math.Inf(1) }, []string{"prefill_ms", "decode_ms"}},
-		{"no GPU", func(c *Config) { c.TP, c.DP = 0, -2 }, []string{"tp", "dp"}},
-		{"everything", func(c *Config) { *c = Config{PrefillMs: -1} }, []string{"source", "prefill_ms", "tp", "dp"}},
+		{"no GPUs", func(c *Config) { c.TP, c.DP = 0, -2 }, []string{"tp", "dp"}},
+		{"everything", func(c *Config) { *c = Config{PrefillMs: -1, EP: -1} }, []string{"source", "mode", "tp", "dp", "ep", "prefill_ms"}},
 	} {
 		c := valid
 		test.change(&c)
 		var paths []string
-		for _, p := range c.Validate() {
+		_, problems := c.Resolve(rules.Set{}, "vllm")
+		for _, p := range problems {
 			paths = append(paths, p.Path)
 			if p.Allowed == "" {
 				t.Errorf("%s: %s does not say what is allowed", test.name, p.Path)

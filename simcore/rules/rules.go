@@ -17,10 +17,11 @@ type Compat string
 const (
 	Default  Compat = ""
 	Dynamo13 Compat = "dynamo-1.3"
+	Dynamo12 Compat = "dynamo-1.2"
 )
 
 // Names lists the accepted values of the spec's `compat` key; the empty default is not among them.
-func Names() []string { return []string{string(Dynamo13)} }
+func Names() []string { return []string{string(Dynamo13), string(Dynamo12)} }
 
 // Set is one rule set. Every field names the behaviour that is switched on when it is true.
 type Set struct {
@@ -51,6 +52,33 @@ type Set struct {
 	// CompletedNeedsToken counts a request as completed as soon as it was admitted and has one token, so that
 	// requests cut off by the simulated-time cap count with their whole requested output.
 	CompletedNeedsToken bool
+	// UncorrectedTables prices passes with the timing tables as aiconfigurator gives them. Otherwise what is known to
+	// be wrong with them is corrected.
+	UncorrectedTables bool
+	// NoMemoryEstimate gives every worker 16384 KV blocks when their number is not given. Otherwise it follows from
+	// the memory of the GPU, where GPU and model are known.
+	NoMemoryEstimate bool
+	// UnlimitedContext leaves the context length of a known model out of account. Otherwise requests that exceed it are
+	// rejected or cut, as the serving engines do.
+	UnlimitedContext bool
+	// Versions are the engine releases whose timing tables are used when none is named; empty means the newest.
+	Versions Versions
+}
+
+// Versions names a release of each serving engine.
+type Versions struct{ VLLM, SGLang, TensorRTLLM string }
+
+// Of returns the release of the backend "vllm", "sglang" or "trtllm"; empty when it is not pinned.
+func (v Versions) Of(backend string) string {
+	switch backend {
+	case "vllm":
+		return v.VLLM
+	case "sglang":
+		return v.SGLang
+	case "trtllm":
+		return v.TensorRTLLM
+	}
+	return ""
 }
 
 // For returns the rule set of a compat name. An unknown name is an error that lists the known ones.
@@ -59,18 +87,31 @@ func For(c Compat) (Set, error) {
 	case Default:
 		return Set{}, nil
 	case Dynamo13:
-		return Set{
-			DecodeInPrefillPass: true,
-			BlocksAtEmission:    true,
-			FullPromptHit:       true,
-			OutputZeroNeverEnds: true,
-			PowerOfTwoBlocks:    true,
-			HashIDs32:           true,
-			ClampInput:          true,
-			OnePrefixGroup:      true,
-			SingleWorkerLoop:    true,
-			CompletedNeedsToken: true,
-		}, nil
+		return dynamo(), nil
+	case Dynamo12:
+		s := dynamo()
+		s.NoMemoryEstimate = true
+		s.Versions = Versions{VLLM: "0.14.0", SGLang: "0.5.6.post2"}
+		return s, nil
 	}
 	return Set{}, fmt.Errorf("compat: %q is not a rule set; leave it out, or use one of: %s", c, strings.Join(Names(), ", "))
+}
+
+// dynamo is what the releases of the reference have in common, with the versions that 1.3.1 pins.
+func dynamo() Set {
+	return Set{
+		DecodeInPrefillPass: true,
+		BlocksAtEmission:    true,
+		FullPromptHit:       true,
+		OutputZeroNeverEnds: true,
+		PowerOfTwoBlocks:    true,
+		HashIDs32:           true,
+		ClampInput:          true,
+		OnePrefixGroup:      true,
+		SingleWorkerLoop:    true,
+		CompletedNeedsToken: true,
+		UncorrectedTables:   true,
+		UnlimitedContext:    true,
+		Versions:            Versions{VLLM: "0.19.0", SGLang: "0.5.10", TensorRTLLM: "1.3.0rc10"},
+	}
 }

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"os"
 	"slices"
+
+	"github.com/servegrid/servegrid/simcore/perfmodel"
 )
 
 // CheckTraces reports the trace files of points that do not exist or cannot be read, as [Problems] with the keys
@@ -23,7 +25,7 @@ func (s *Spec) CheckTraces(points []Point) error {
 		return nil
 	}
 	c := collector{origins: s.layers.parser.origins}
-	visitTraces(s.layers.koanf.Raw(), func(at, path string) string {
+	visitFiles(s.layers.koanf.Raw(), isTraceFile, func(at, path string) string {
 		if file := absolutePath(path, s.Dir); used[file] {
 			if why := unreadable(file); why != "" {
 				c.add(at, path, "%s", why)
@@ -63,12 +65,14 @@ func unreadable(path string) string {
 	return ""
 }
 
-// visitTraces calls visit with the place and the path of every trace file in a tree, and writes back what it
-// returns.
-func visitTraces(tree map[string]any, visit func(at, path string) string) {
-	v := traceVisitor(visit)
-	if w, ok := tree[workloadPath]; ok {
-		tree[workloadPath] = v.value(workloadPath, workloadPath, w)
+// visitFiles calls visit with the place and the path of every file in a tree that is one by the path and the value of
+// its setting, and writes back what it returns.
+func visitFiles(tree map[string]any, isFile func(path, value string) bool, visit func(at, path string) string) {
+	v := fileVisitor{isFile, visit}
+	for _, section := range []string{workloadPath, "timing"} {
+		if w, ok := tree[section]; ok {
+			tree[section] = v.value(section, section, w)
+		}
 	}
 	for _, name := range []string{"grid", "zip"} {
 		v.settings(name, tree[name])
@@ -88,22 +92,25 @@ func visitTraces(tree map[string]any, visit func(at, path string) string) {
 	}
 }
 
-type traceVisitor func(at, path string) string
+type fileVisitor struct {
+	isFile func(path, value string) bool
+	visit  func(at, path string) string
+}
 
 // settings visits a mapping of key paths to values or axes.
-func (visit traceVisitor) settings(at string, v any) {
+func (f fileVisitor) settings(at string, v any) {
 	m, _ := v.(map[string]any)
 	for _, path := range slices.Sorted(maps.Keys(m)) {
-		m[path] = visit.value(join(at, path), path, m[path])
+		m[path] = f.value(join(at, path), path, m[path])
 	}
 }
 
 // value visits the value at a place, or the list of them, which is that of a key path.
-func (visit traceVisitor) value(at, path string, v any) any {
+func (f fileVisitor) value(at, path string, v any) any {
 	switch v := v.(type) {
 	case []any:
 		for i := range v {
-			v[i] = visit.value(indexed(at, i), path, v[i])
+			v[i] = f.value(indexed(at, i), path, v[i])
 		}
 	case map[string]any:
 		for _, k := range slices.Sorted(maps.Keys(v)) {
@@ -111,12 +118,28 @@ func (visit traceVisitor) value(at, path string, v any) any {
 			if k == "choices" {
 				inner = path
 			}
-			v[k] = visit.value(join(at, k), inner, v[k])
+			v[k] = f.value(join(at, k), inner, v[k])
 		}
 	case string:
-		if path == workloadPath+".trace.path" || path == workloadPath+".trace.paths" {
-			return visit(at, v)
+		if f.isFile(path, v) {
+			return f.visit(at, v)
 		}
 	}
 	return v
+}
+
+// isTimingFile reports whether the value of a setting is the path of a file of the timing model.
+func isTimingFile(path, value string) bool {
+	switch path {
+	case "timing.profile", "timing.tables":
+		return true
+	case "timing.model":
+		return perfmodel.IsModelFile(value)
+	}
+	return false
+}
+
+// isTraceFile reports whether the value of a setting is the path of a trace.
+func isTraceFile(path, _ string) bool {
+	return path == workloadPath+".trace.path" || path == workloadPath+".trace.paths"
 }

@@ -1,0 +1,171 @@
+package results
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/simcore/metrics"
+)
+
+// onGPU returns made-up rows of a model on a GPU, whose passes lie outside of the data by a share.
+func onGPU(t testing.TB, gpu string, extrapolated float64) []Row {
+	t.Helper()
+	rows := madeUpRows(uint64(len(gpu)))[156:195]
+	at := slices.IndexFunc(metrics.Fields(), func(f metrics.Field) bool { return f.Name == extrapolatedColumn })
+	for i := range rows {
+		c := &rows[i].Point.Config
+		c.Timing.Source, c.Timing.GPU, c.Timing.Model = "auto", gpu, "llama-3.1-8b"
+		resolved, problems := c.Resolve()
+		if err := problems.Err(); err != nil {
+			t.Fatal(err)
+		}
+		*c = resolved
+		if rows[i].Status == StatusOK {
+			rows[i].Metrics[at] = extrapolated
+		}
+		rows[i].Point.Axes = append([]gridspec.AxisValue{{Column: "gpu", Path: "timing.gpu", Value: text(resolved.Timing.GPU)}}, rows[i].Point.Axes...)
+	}
+	return rows
+}
+
+// frontierMark is a mark of the frontier on the page.
+type frontierMark struct {
+	Row  int  `json:"row"`
+	Hole bool `json:"hole"`
+}
+
+func frontierMarks(b *browser) []frontierMark {
+	b.t.Helper()
+	return eval[[]frontierMark](b, `[...document.querySelectorAll(".mark-frontier")].map((m) => ({ row: Number(m.dataset.row), hole: m.getAttribute("d").match(/z/g).length > 1 }))`)
+}
+
+// checkHoles checks that just the marks of analytic rows have a hole, and that there are both kinds where there should be.
+func checkHoles(t *testing.T, b *browser, table *Table, analytic, others bool) {
+	t.Helper()
+	found := map[bool]int{}
+	for _, m := range frontierMarks(b) {
+		want := table.Column("timing_source").Text(m.Row) == "analytic"
+		found[want]++
+		if m.Hole != want {
+			t.Errorf("row %d: analytic is %v, its mark has a hole: %v", m.Row, want, m.Hole)
+		}
+	}
+	if (found[true] > 0) != analytic || (found[false] > 0) != others {
+		t.Fatalf("%d analytic marks and %d others", found[true], found[false])
+	}
+}
+
+// hoverOver points at the first mark of the frontier whose row a test accepts, and returns its place and what is shown.
+func hoverOver(b *browser, accept func(row int) bool) (x, y float64, tip string) {
+	b.t.Helper()
+	marks := frontierMarks(b)
+	i := slices.IndexFunc(marks, func(m frontierMark) bool { return accept(m.Row) })
+	if i < 0 {
+		b.t.Fatal("no mark of the frontier is acceptable")
+	}
+	x, y = center(b, fmt.Sprintf(`.mark-frontier[data-row="%d"]`, marks[i].Row))
+	b.do(chromedp.MouseEvent("mouseMoved", x, y))
+	return x, y, textOf(b, ".tooltip")
+}
+
+func textOf(b *browser, selector string) string {
+	b.t.Helper()
+	return eval[string](b, `document.querySelector("`+selector+`").innerText`)
+}
+
+func expectIn(t *testing.T, where, got string, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		if !strings.Contains(got, w) {
+			t.Errorf("%s lacks %q:\n%s", where, w, got)
+		}
+	}
+}
+
+// TestReportTellsAnalyticPointsApart checks marks, legend, hover text and table of a sweep over GPUs with and without
+// tables.
+func TestReportTellsAnalyticPointsApart(t *testing.T) {
+	table := NewTable(slices.Concat(onGPU(t, "h200_sxm", 0), onGPU(t, "mi300x", 0)), Metadata{})
+	for i, gpu := range table.Column("gpu").Strings {
+		if analytic := table.Column("timing_source").Strings[i] == "analytic"; analytic != (gpu == "mi300x") {
+			t.Fatalf("%s is analytic: %v", gpu, analytic)
+		}
+	}
+	b := openReport(t, ReportData{Title: "GPUs", Table: table, Analysis: Analysis{By: []string{"gpu"}}})
+	checkHoles(t, b, table, true, true)
+	analytic := func(row int) bool { return table.Column("timing_source").Strings[row] == "analytic" }
+	expectIn(t, "the legend", textOf(b, "#legend"), "analytic: ±40 % prefill, ±40 % decode")
+	_, _, tip := hoverOver(b, analytic)
+	expectIn(t, "an analytic point", tip, "analytic · roofline of mi300x", "±40 % prefill, ±40 % decode")
+	_, _, tip = hoverOver(b, func(row int) bool { return !analytic(row) })
+	expectIn(t, "a point with tables", tip, "table · vllm 0.24.0 on h200_sxm", "(p99 against its source)")
+	if strings.Contains(tip, "outside of the data") || strings.Contains(tip, "suspect") {
+		t.Errorf("a point within sound data is warned of:\n%s", tip)
+	}
+	if header := eval[bool](b, `document.querySelector('#table th[data-column="timing_source"]') !== null`); !header {
+		t.Error("the table has no column timing_source")
+	}
+	b.expectNoComplaints()
+}
+
+// TestReportWarnsOfData checks the notes about passes outside of the data and about suspect tables.
+func TestReportWarnsOfData(t *testing.T) {
+	table := NewTable(onGPU(t, "h200_sxm", .0312), Metadata{})
+	anomaly := table.Column("timing_anomaly")
+	for i := range anomaly.Bools {
+		anomaly.Bools[i] = i%2 == 0
+	}
+	b := openReport(t, ReportData{Title: "Suspect", Table: table})
+	expectIn(t, "the legend", textOf(b, "#legend"), "⚠", "from suspect tables")
+	if legend := textOf(b, "#legend"); strings.Contains(legend, "analytic") {
+		t.Errorf("the legend explains marks that are not there:\n%s", legend)
+	}
+	_, _, tip := hoverOver(b, func(row int) bool { return !anomaly.Bools[row] })
+	expectIn(t, "a sound point", tip, "3.1 % of the passes")
+	if strings.Contains(tip, "suspect") {
+		t.Errorf("a sound point is called suspect:\n%s", tip)
+	}
+	x, y, tip := hoverOver(b, func(row int) bool { return anomaly.Bools[row] })
+	expectIn(t, "a suspect point", tip, "outside of the data", "3.1 % of the passes", "more than twice as long as on the best backend")
+	b.do(chromedp.MouseClickXY(x, y))
+	expectIn(t, "the details", textOf(b, "#details"), "⚠", "table · vllm", "3.1 % of the passes")
+	b.expectNoComplaints()
+}
+
+// TestReportOfOneTiming checks a sweep whose points all have the same timing: what is equal stands among the constants
+// and is shown with each point all the same.
+func TestReportOfOneTiming(t *testing.T) {
+	table := NewTable(onGPU(t, "mi300x", 0), Metadata{})
+	b := openReport(t, ReportData{Title: "AMD", Table: table})
+	checkHoles(t, b, table, true, false)
+	expectIn(t, "the legend", textOf(b, "#legend"), "analytic: ±40 % prefill, ±40 % decode")
+	_, _, tip := hoverOver(b, func(int) bool { return true })
+	expectIn(t, "a point", tip, "analytic · roofline of mi300x", "±40 % prefill")
+	expectIn(t, "the footer", textOf(b, "#footer"), "analytic timing")
+	b.expectNoComplaints()
+	madeUp := madeUpReport(t)
+	plain := openReport(t, madeUp)
+	checkHoles(t, plain, madeUp.Table, false, true)
+	if _, _, tip := hoverOver(plain, func(int) bool { return true }); strings.Contains(tip, "timing") {
+		t.Errorf("the polynomial has no data to tell of:\n%s", tip)
+	}
+	plain.expectNoComplaints()
+}
+
+// TestExtrapolationIsAlwaysShown checks that a share that is equal at all points is not left out as uninteresting.
+func TestExtrapolationIsAlwaysShown(t *testing.T) {
+	for _, share := range []float64{0, 1} {
+		p, err := newReportPayload(ReportData{Table: NewTable(onGPU(t, "h200_sxm", share), Metadata{})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := slices.ContainsFunc(p.Columns, func(c reportColumn) bool { return c.Name == extrapolatedColumn })
+		if shown != (share > 0) {
+			t.Errorf("with a share of %g the column is there: %v", share, shown)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package results
+
+import (
+	"math"
+	"slices"
+
+	"github.com/servegrid/servegrid/simcore/metrics"
+)
+
+// SetCost computes the cost figures of the row from its GPU-hours and tokens and the point's price, so that rows of an
+// earlier run carry today's prices.
+func (r *Row) SetCost() {
+	if len(r.Metrics) != len(metrics.Fields()) {
+		return
+	}
+	at := costMetrics
+	r.Metrics = slices.Clone(r.Metrics) // rows of equal points share them
+	report := metrics.Report{
+		GPUHours:         r.Metrics[at.gpuHours],
+		TotalInputTokens: count(r.Metrics[at.input]), TotalOutputTokens: count(r.Metrics[at.output]),
+	}.WithCost(r.Point.GPUPrice, r.Point.Config.GPUs())
+	for _, i := range at.cost {
+		v, ok := metrics.Fields()[i].Value(&report)
+		if !ok {
+			v = math.NaN()
+		}
+		r.Metrics[i] = v
+	}
+}
+
+// count reads a count that is a metric; a row without metrics has none.
+func count(v float64) int64 {
+	if math.IsNaN(v) {
+		return 0
+	}
+	return int64(v)
+}
+
+// costMetrics holds the places of the metrics that cost is computed from and laid out in.
+var costMetrics = func() (at struct {
+	gpuHours, input, output int
+	cost                    []int
+}) {
+	place := func(name string) int {
+		return slices.IndexFunc(metrics.Fields(), func(f metrics.Field) bool { return f.Name == name })
+	}
+	at.gpuHours, at.input, at.output = place("gpu_hours"), place("total_input_tokens"), place("total_output_tokens")
+	priced := metrics.Report{GPUHours: 1, TotalInputTokens: 1, TotalOutputTokens: 1}
+	with := priced.WithCost(metrics.GPUPrice{USDPerHour: 1, TDPWatts: 1}, 1)
+	for i, f := range metrics.Fields() {
+		_, before := f.Value(&priced)
+		if _, after := f.Value(&with); after && !before {
+			at.cost = append(at.cost, i)
+		}
+	}
+	return at
+}()
