@@ -43,6 +43,14 @@ func TestValidate(t *testing.T) {
 			want: "speedup_ratio decode_speedup_ratio"},
 		{name: "negative ratios", change: func(c *Config) { c.SpeedupRatio, c.DecodeSpeedupRatio = -1, -.5 },
 			want: "speedup_ratio decode_speedup_ratio"},
+		{name: "speculative", change: func(c *Config) { c.NumSpeculativeTokens, c.AcceptanceRates = 5, " 1, 0.5 ,0" }},
+		{name: "rates for nothing", change: func(c *Config) { c.AcceptanceRates = "0.5" }},
+		{name: "negative speculation", change: func(c *Config) { c.NumSpeculativeTokens = -1 }, want: "num_speculative_tokens"},
+		{name: "too much speculation", change: func(c *Config) { c.NumSpeculativeTokens = MaxSpeculativeTokens + 1 }, want: "num_speculative_tokens"},
+		{name: "an impossible rate", change: func(c *Config) { c.NumSpeculativeTokens, c.AcceptanceRates = 1, "0.5,1.5" }, want: "acceptance_rates"},
+		{name: "no rate", change: func(c *Config) { c.NumSpeculativeTokens, c.AcceptanceRates = 1, "0.5," }, want: "acceptance_rates"},
+		{name: "not a rate", change: func(c *Config) { c.NumSpeculativeTokens, c.AcceptanceRates = 1, "NaN" }, want: "acceptance_rates"},
+		{name: "faster decoding twice", change: func(c *Config) { c.NumSpeculativeTokens, c.DecodeSpeedupRatio = 1, 2 }, want: "decode_speedup_ratio"},
 		{name: "everything at once", change: func(c *Config) { *c = Config{} }, want: "type block_size preemption_mode"},
 	} {
 		c := DefaultConfig()

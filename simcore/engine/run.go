@@ -41,6 +41,9 @@ const maxVarying = 512
 func (v *VLLM) enterRun(end float64) {
 	s := &v.run
 	s.steady, s.active, s.lastEnd = false, false, end
+	if v.speculation.drafts > 0 {
+		return // each request gets another number of tokens in each pass
+	}
 	going := 0
 	for _, id := range v.emitted {
 		if v.env.Requests[id].State == Running {

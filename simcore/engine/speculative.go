@@ -48,7 +48,7 @@ func (s *speculation) start(index int32) {
 	}
 }
 
-// draw returns how many of that many speculative tokens are accepted. A certain one takes no draw, as in the
+// draw returns how many of so many speculative tokens are accepted. A certain one takes no draw, as in the
 // reference.
 func (s *speculation) draw(drafts int32) int32 {
 	for i, accept := range s.accept[:drafts] {
@@ -97,16 +97,8 @@ func (c Config) validateSpeculation() problem.List {
 // which all drafts may be accepted. The arguments are what [VLLM.ready] returned, the results what it now returns.
 func (v *VLLM) readyWithRoom(now float64, decoding int, lengths int64) (int, int64, error) {
 	for {
-		need := 0
-		for _, id := range v.emitted {
-			r := &v.env.Requests[id]
-			held := r.blocks
-			if r.partial {
-				held++
-			}
-			need += int(max(0, ceilDiv(r.length()+v.mostTokens(r), v.blockSize)-held))
-		}
-		if v.cache.Hold(kvcache.Sequence{}, 0, 0, need) {
+		// Taking the blocks evicts others for them. What is not needed in the end is free then, and is not held.
+		if need := v.needForReady(); v.cache.Hold(kvcache.Sequence{}, 0, 0, need) {
 			for range need {
 				v.cache.ReleaseAnonymous()
 			}
@@ -115,11 +107,10 @@ func (v *VLLM) readyWithRoom(now float64, decoding int, lengths int64) (int, int
 		victim, _ := v.victim()
 		if len(v.running) == 1 {
 			r := &v.env.Requests[victim]
-			return 0, 0, v.stuck(now, victim, ceilDiv(r.length()+v.mostTokens(r), v.blockSize))
+			most := v.mostTokens(r)
+			return 0, 0, v.stuck(now, victim, most, ceilDiv(r.length()+most, v.blockSize))
 		}
-		computed := v.pass
 		v.preempt(victim)
-		v.pass.prefills, v.pass.after, v.pass.before, v.pass.finishing = computed.prefills, computed.after, computed.before, computed.finishing
 		var err error
 		if decoding, lengths, err = v.ready(now); err != nil {
 			return 0, 0, err
@@ -127,10 +118,26 @@ func (v *VLLM) readyWithRoom(now float64, decoding int, lengths int64) (int, int
 	}
 }
 
+// needForReady counts the blocks that the ready requests lack for the most tokens that they may get.
+func (v *VLLM) needForReady() int {
+	need := 0
+	for _, id := range v.emitted {
+		r := &v.env.Requests[id]
+		held := r.blocks
+		if r.partial {
+			held++
+		}
+		need += int(max(0, ceilDiv(r.length()+v.mostTokens(r), v.blockSize)-held))
+	}
+	return need
+}
+
 // mostTokens is the most that a ready request may get in this pass.
 func (v *VLLM) mostTokens(r *Request) int32 { return min(1+v.draftsOf(r), r.Output-r.Tokens) }
 
-// draftsOf returns how many speculative tokens of a ready request the pass verifies.
+// draftsOf returns how many speculative tokens of a ready request the pass verifies. Where the first token costs a
+// decode step, that step verifies like any other; otherwise the pass that computes the prompt, the first time or after
+// a preemption, gives one token, and verification is limited by the token budget.
 func (v *VLLM) draftsOf(r *Request) int32 {
 	if v.env.Rules.DecodeInPrefillPass {
 		return v.speculation.drafts
@@ -138,7 +145,7 @@ func (v *VLLM) draftsOf(r *Request) int32 {
 	return r.drafts
 }
 
-// burst returns how many tokens the pass gives a ready request.
+// burst returns how many tokens the pass gives a ready request, and proposes those of the next pass.
 func (v *VLLM) burst(r *Request) int32 {
 	most, drafts := v.mostTokens(r), v.draftsOf(r)
 	if !v.env.Rules.DecodeInPrefillPass {

@@ -110,7 +110,7 @@ func (v *VLLM) Start(now, arrival, stop float64) (end float64, progress bool, er
 	if v.mayAdmit() {
 		stop = min(stop, arrival)
 	}
-	if v.run.steady && !v.env.EveryPass && v.speculation.drafts == 0 && v.startRun(now, stop) {
+	if v.run.steady && !v.env.EveryPass && v.startRun(now, stop) {
 		return v.run.end, true, nil
 	}
 	return v.onePass(now)
@@ -283,7 +283,7 @@ func (v *VLLM) schedule(now float64, id, cached int32) (outcome, error) {
 			return notScheduled, nil
 		}
 		if victim == id && len(v.running) == 1 {
-			return notScheduled, v.stuck(now, id, ceilDiv(target, v.blockSize))
+			return notScheduled, v.stuck(now, id, 1, ceilDiv(target, v.blockSize))
 		}
 		v.preempt(victim)
 		if victim == id {
@@ -397,20 +397,11 @@ func (v *VLLM) release(id int32, r *Request) {
 	v.blocked = false
 }
 
-// price asks the timing model for the duration of this pass, with a decode step of requests of the given total
-// length at the blocks held now.
+// price asks the timing model for the duration of this pass, whose prefill is set, with a decode step of requests of
+// the given total length at the blocks held now.
 func (v *VLLM) price(decoding int, lengths int64) (prefill, decode perfmodel.Nanoseconds) {
-	p := &v.priced
-	p.Prefill = perfmodel.Prefill{Chunks: p.Prefill.Chunks[:0]}
-	if n := v.pass.prefills; n > 0 {
-		p.Prefill.Requests, p.Prefill.Length, p.Prefill.Prefix = int(n), int(v.pass.after/n), int(v.pass.before/n)
-		p.Prefill.Tokens, p.Prefill.Finishing = int(v.pass.after-v.pass.before), int(v.pass.finishing)
-		if v.env.Model.PerRequest() {
-			v.listChunks()
-		}
-	}
 	v.setDecode(decoding, lengths)
-	price := v.env.Model.Price(p)
+	price := v.env.Model.Price(&v.priced)
 	v.count(price)
 	return v.quantise(price)
 }
@@ -419,6 +410,19 @@ func (v *VLLM) price(decoding int, lengths int64) (prefill, decode perfmodel.Nan
 func (v *VLLM) priceDecode(decoding int, lengths int64) perfmodel.Price {
 	v.setDecode(decoding, lengths)
 	return v.env.Model.Price(&v.priced)
+}
+
+// setPrefill tells the timing model what has been scheduled of prompts.
+func (v *VLLM) setPrefill() {
+	p := &v.priced.Prefill
+	*p = perfmodel.Prefill{Chunks: p.Chunks[:0]}
+	if n := v.pass.prefills; n > 0 {
+		p.Requests, p.Length, p.Prefix = int(n), int(v.pass.after/n), int(v.pass.before/n)
+		p.Tokens, p.Finishing = int(v.pass.after-v.pass.before), int(v.pass.finishing)
+		if v.env.Model.PerRequest() {
+			v.listChunks()
+		}
+	}
 }
 
 func (v *VLLM) setDecode(decoding int, lengths int64) {
@@ -458,6 +462,7 @@ func (v *VLLM) quantise(price perfmodel.Price) (prefill, decode perfmodel.Nanose
 // emit lets every request whose known tokens are all computed produce a token, and returns the duration of the
 // pass's parts.
 func (v *VLLM) emit(now float64) (prefill, decode perfmodel.Nanoseconds, err error) {
+	v.setPrefill() // what is preempted from here on has been computed
 	decoding, lengths, err := v.ready(now)
 	if err == nil && v.speculation.drafts > 0 {
 		decoding, lengths, err = v.readyWithRoom(now, decoding, lengths)
@@ -529,7 +534,10 @@ func (v *VLLM) emitOne(now float64, id int32) (bool, error) {
 		}
 		r.Tokens++
 	}
-	r.computed = max(r.computed, r.length()-1)
+	if r.burst > 1 {
+		r.computed = r.length() - 1 // accepted tokens were verified by computing them
+		v.hold(id, r, r.computed)   // there is room for that
+	}
 	if r.Tokens == r.Output {
 		v.complete(id, r)
 	}
@@ -548,7 +556,7 @@ func (v *VLLM) openBlock(now float64, id int32, r *Request) (bool, error) {
 	for !v.cache.Hold(kvcache.Sequence{}, 0, 0, 1) {
 		victim, _ := v.victim()
 		if victim == id && len(v.running) == 1 {
-			return false, v.stuck(now, id, r.blocks+1)
+			return false, v.stuck(now, id, 1, r.blocks+1)
 		}
 		v.preempt(victim)
 		if victim == id {
@@ -604,11 +612,12 @@ func (r *Request) neverEnds(now float64) error {
 	return &StuckError{Request: int(r.Number), TimeMs: now, Why: "it asks for 0 output tokens, so it never completes"}
 }
 
-func (v *VLLM) stuck(now float64, id, blocks int32) error {
+// stuck explains that the pool has not the blocks that a request needs for its next tokens.
+func (v *VLLM) stuck(now float64, id, tokens, blocks int32) error {
 	r := &v.env.Requests[id]
 	return &StuckError{Request: int(r.Number), TimeMs: now, Why: fmt.Sprintf(
 		"its %d input tokens and %d of %d output tokens need %d KV blocks of %d tokens, and the pool has %d (engine.num_gpu_blocks)",
-		r.Input, r.Tokens+1, r.Output, blocks, v.blockSize, v.cache.Total())}
+		r.Input, r.Tokens+tokens, r.Output, blocks, v.blockSize, v.cache.Total())}
 }
 
 func ceilDiv(a, b int32) int32 { return (a + b - 1) / b }

@@ -35,6 +35,8 @@ func drawEnvironment(t *rapid.T) *Environment {
 	cfg.MaxNumSeqs = rapid.IntRange(0, 4).Draw(t, "sequences")
 	cfg.MaxNumBatchedTokens = rapid.SampledFrom([]int{0, 3, 20, 100}).Draw(t, "budget")
 	cfg.EnableChunkedPrefill, cfg.EnablePrefixCaching = rapid.Bool().Draw(t, "chunked"), rapid.Bool().Draw(t, "caching")
+	cfg.NumSpeculativeTokens = rapid.SampledFrom([]int{0, 0, 1, 3, 5}).Draw(t, "speculative tokens")
+	cfg.AcceptanceRates = rapid.SampledFrom([]string{"", "0", "1,1,1,1,1", "0.5,1,0.5"}).Draw(t, "acceptance")
 	cfg.PreemptionMode = rapid.SampledFrom(PreemptionModes()).Draw(t, "preemption")
 	b := workload.NewBuilder("test", 4)
 	planned := rapid.IntRange(0, 3).Draw(t, "planned") == 0
