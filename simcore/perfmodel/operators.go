@@ -34,6 +34,9 @@ type decomposed struct {
 	ranks int
 	// launch is what prefill attention costs once a pass, in ms.
 	launch float64
+	// draftLayers is the number of layers of the model where each draft costs one layer more, as aiconfigurator prices
+	// multi-token prediction; 0 where drafts cost nothing beyond being verified.
+	draftLayers int
 }
 
 func newDecomposed(o operators, covers coverage, c Config) decomposed {
@@ -52,11 +55,7 @@ func (m decomposed) Price(p *Pass) Price {
 		if p.Decode.Requests == 0 {
 			return Price{}
 		}
-		b := m.decodeBatch(&p.Decode)
-		return Price{
-			DecodeMs:     max(minDecodeMs, m.Generation(b)+m.GenerationAttention(b, p.Decode.Context+1)),
-			Extrapolated: m.decodeLeaves(b, &p.Decode),
-		}
+		return Price{DecodeMs: m.decode(&p.Decode), Extrapolated: m.decodeLeaves(m.decodeBatch(&p.Decode), &p.Decode)}
 	}
 	var out Price
 	switch m.mode {
@@ -109,7 +108,11 @@ func (m decomposed) decode(d *Decode) float64 {
 		return 0
 	}
 	b := m.decodeBatch(d)
-	return max(minDecodeMs, m.Generation(b)+m.GenerationAttention(b, d.Context+1))
+	ms := m.Generation(b) + m.GenerationAttention(b, d.Context+1)
+	if m.draftLayers > 0 {
+		ms *= 1 + float64(d.Drafts)/float64(m.draftLayers)
+	}
+	return max(minDecodeMs, ms)
 }
 
 // attentionOfEach sums the attention of the prompts of a pass, which the ranks share.

@@ -234,3 +234,20 @@ func BenchmarkPrice(b *testing.B) {
 		})
 	}
 }
+
+// TestDraftLayers holds aiconfigurator's price of multi-token prediction: of L layers, a step with n drafts takes as long as
+// one of (1+n) times the batch in a model of L+n layers.
+func TestDraftLayers(t *testing.T) {
+	m := newDyadic(ModeMocker, 1)
+	plain := decodeMs(m, Decode{Requests: 12, Context: 511})
+	if got := decodeMs(m, Decode{Requests: 4, Context: 511, Drafts: 2}); got != plain {
+		t.Errorf("4 requests with 2 drafts each take %v ms, 12 without %v", got, plain)
+	}
+	m.draftLayers = 32
+	if got, want := decodeMs(m, Decode{Requests: 4, Context: 511, Drafts: 2}), plain*34/32; got != want {
+		t.Errorf("with draft layers they take %v ms, want %v", got, want)
+	}
+	if got := decodeMs(m, Decode{Requests: 12, Context: 511}); got != plain {
+		t.Errorf("without drafts a step takes %v ms, want %v", got, plain)
+	}
+}

@@ -267,7 +267,11 @@ func newTableModel(c Config) (Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("timing tables of %s: %w", c.GPU, err)
 	}
-	return newDecomposed(t, t, c), nil
+	m := newDecomposed(t, t, c)
+	if !c.Corrections {
+		m.draftLayers = row.Layers
+	}
+	return m, nil
 }
 
 func newAnalyticModel(c Config) (Model, error) {

@@ -26,13 +26,15 @@ func Names() []string { return []string{string(Dynamo13), string(Dynamo12)} }
 // Set is one rule set. Every field names the behaviour that is switched on when it is true.
 type Set struct {
 	// DecodeInPrefillPass charges a decode step to requests whose prompt finished in the same pass, so that the
-	// first token costs prefill + decode. Otherwise the first token comes out of the prefill pass.
+	// first token costs prefill + decode; with speculative decoding they get accepted drafts too, and drafts cost no
+	// token budget. Otherwise the first token comes out of the prefill pass, alone.
 	DecodeInPrefillPass bool
 	// BlocksAtEmission takes the KV block of the next token when a token is emitted. Otherwise blocks are taken
 	// when the token is scheduled.
 	BlocksAtEmission bool
 	// FullPromptHit lets a fully cached prompt recompute nothing, and limits cached tokens to the prompt.
-	// Otherwise the last token is always recomputed and a preempted request may hit its own generated blocks.
+	// Otherwise the last token is always recomputed, with speculative decoding the last block, and a preempted request
+	// may hit its own generated blocks.
 	FullPromptHit bool
 	// OutputZeroNeverEnds leaves a request that asks for no output running for ever, which ends in a dead end.
 	// Otherwise it completes at the end of its prefill pass without a token.

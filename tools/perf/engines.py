@@ -19,7 +19,7 @@ import fit
 
 GIB = 1 << 30
 DEFAULT_FRACTION = {"vllm": 0.9, "sglang": 0.88, "trtllm": 0.9}
-STRUCTURE_TOLERANCE = 1e-6
+STRUCTURE_TOLERANCE = 2e-3  # almost always 1e-15
 # Tried in order where the backend has no attention data for the model's own number formats.
 QUANT_FALLBACKS = ({}, {"fmha_quant_mode": "bfloat16"}, {"fmha_quant_mode": "bfloat16", "kvcache_quant_mode": "bfloat16"})
 
@@ -133,13 +133,14 @@ class OperatorParts:
     """Parts of a pass from an engine that prices single operators.
 
     An operator is called with (batch, length, prefix) and, apart from them, with the number of tokens x. One that reacts
-    to the first belongs to attention, the rest to Tok, Gen or, for the logits, Req.
+    to the first (in decode: to the length) belongs to attention, the rest to Tok, Gen or, for the logits, Req.
     """
     sequences_per_octave = 16
-    longest_check = fit.MAX_SEQUENCE  # whole passes of the engine say how good a fit is up to this length
+    longest_check = fit.MAX_SEQUENCE  # whole passes say how good a fit is up to this length
 
     def __init__(self, deployment):
         self.engine, self.model = deployment.engine, deployment.model
+        self.whole_prefill, self.whole_decode = deployment.prefill, deployment.decode
         self.tokens_ops, self.logits_ops, context = self._sort(self._context, "context")
         generation, _, decoding = self._sort(self._generation, "generation")
         self.generation_ops = generation
@@ -150,13 +151,15 @@ class OperatorParts:
         self._check_structure(deployment)
 
     def tokens(self, xs):
-        return self._along(self._context, self.tokens_ops, self._context_x, xs)
+        y = np.array([self._context(self.tokens_ops, 1, 1, 0, int(x)) for x in xs])
+        return y + self._excess(self._context, self._context_x, xs)
 
     def requests(self, bs):
         return np.array([self._context(self.logits_ops, 1, 1, 0, int(b)) if self.logits_ops else 0.0 for b in bs])
 
     def generation(self, bs):
-        return self._along(self._generation, self.generation_ops, self._decoding_x, bs)
+        y = np.array([self._generation(self.generation_ops, int(b), 1, 0, int(b)) for b in bs])
+        return y + self._excess(self._generation, self._decoding_x, bs)
 
     def measured_share(self):
         """Percent of the time of (prefill 2 x 512, decode 16 x 2048) that the source bases on measured operators."""
@@ -177,11 +180,9 @@ class OperatorParts:
     def _generation(self, ops, batch, sequence, _, x):
         return sum(o[1] for o in self.engine.evaluate_generation_ops(ops, batch, sequence, 1.0, 0, x))
 
-    def _along(self, ask, ops, attention_ops, xs):
-        y = np.array([ask(ops, 1, 1, 0, int(x)) for x in xs])
-        for i in attention_ops:
-            y += np.array([ask([i], 1, 1, 0, int(x)) for x in xs]) - ask([i], 1, 1, 0, 1)
-        return y
+    def _excess(self, ask, ops, xs):
+        """What attention operators cost for x tokens more than for one."""
+        return sum((np.array([ask([i], 1, 1, 0, int(x)) for x in xs]) - ask([i], 1, 1, 0, 1) for i in ops), np.zeros(len(xs)))
 
     def _sort(self, ask, phase):
         tokens, logits, attention = [], [], []
@@ -189,7 +190,8 @@ class OperatorParts:
             if phase == "context" and "logits" in name:
                 logits.append(i)
                 continue
-            a, b, c = ask([i], 4, 64, 0, 64), ask([i], 8, 1024, 512, 64), ask([i], 4, 64, 0, 4096)
+            a, c = ask([i], 4, 64, 0, 64), ask([i], 4, 64, 0, 4096)
+            b = ask([i], 8, 1024, 512, 64) if phase == "context" else ask([i], 4, 4096, 0, 64)
             differs = lambda u, v: abs(u - v) > 1e-9 * max(u, v)
             if differs(a, b):
                 attention.append((i, differs(a, c)))
@@ -275,6 +277,12 @@ class TotalsParts:
 
     def measured_share(self):
         return "", ""
+
+    def whole_prefill(self, batch, new, prefix):
+        return self.prefill(batch, new, prefix)
+
+    def whole_decode(self, batch, context):
+        return self.decode(batch, context)
 
     def grid_floor_us(self, kind, batches):
         """Error of a grid (us for all layers) that no pass of these batches can show."""

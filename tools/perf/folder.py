@@ -12,6 +12,7 @@ import csv
 import gzip
 import hashlib
 import io
+import json
 import math
 import os
 
@@ -109,6 +110,13 @@ def key_of(row):
     return tuple(str(row[k]) for k in KEY_COLUMNS)
 
 
+def refusal_key(row, backend_version):
+    """How unavailable.csv names a deployment; legacy rows carry the version that was asked for."""
+    backend = row["backend"] if row["slot"] == "current" else f"{row['backend']} {backend_version}"
+    par = json.dumps({k: int(row[k]) for k in ("tp", "dp", "moe_tp", "moe_ep")})
+    return row["slot"], row["system"], backend, row["model"], row["dtype"], par
+
+
 class Results:
     """What one run of the generator measured for one system and backend."""
 
@@ -167,6 +175,8 @@ def merge_checks(folder, results):
 def merge_unavailable(folder, results):
     path = f"{folder}/unavailable.csv"
     rows = {tuple(r[c] for c in UNAVAILABLE_COLUMNS[:6]): r["error"] for r in read_csv(path)}
+    for config in results.configs:
+        rows.pop(refusal_key(config, config["backend_version"]), None)
     rows.update((tuple(r[:6]), r[6]) for r in results.unavailable)
     if rows:
         write_csv(path, UNAVAILABLE_COLUMNS, [[*k, rows[k]] for k in sorted(rows)])

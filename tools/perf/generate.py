@@ -22,7 +22,6 @@ this version of the package has answered already. check.py reports how far the t
 import argparse
 import concurrent.futures
 import datetime
-import json
 import math
 import random
 import sys
@@ -62,10 +61,10 @@ def measure(task, variant, par, source, results, grids, walked):
     row.update(fit_curves(parts, results))
     row.update(fit_attention(parts, results, grids))
     row["silicon_pct_prefill"], row["silicon_pct_decode"] = parts.measured_share()
-    row["ref_prefill_1x2048_ms"] = f"{deployment.prefill(1, 2048):.5g}"
-    row["ref_decode_32x2048_ms"] = f"{deployment.decode(32, 2048):.5g}"
+    row["ref_prefill_1x2048_ms"] = f"{parts.whole_prefill(1, 2048, 0):.5g}"
+    row["ref_decode_32x2048_ms"] = f"{parts.whole_decode(32, 2048):.5g}"
     row["anomaly"] = 0
-    row.update(check_row(row, deployment, results, parts.longest_check))
+    row.update(check_row(row, parts, results))
     results.configs.append(row)
     return row
 
@@ -136,15 +135,15 @@ def held_out_points(seed, longest=fit.MAX_SEQUENCE):
     return prefill, decode
 
 
-def check_row(row, deployment, results, longest):
+def check_row(row, parts, results):
     """Error figures of the row, in percent, and a few of the points for checks.csv.gz."""
     curves = {i: folder.decode_curve(dict(zip(folder.CURVE_COLUMNS, results.curves[i]))) for i in folder.curve_ids(row)}
     grids = {g: folder.decode_grid(dict(zip(folder.GRID_COLUMNS, results.grids[g]))) for g, _, _ in folder.attention_terms(row)}
     prices = folder.Prices(row, curves, grids)
-    prefill, decode = held_out_points(repr(folder.key_of(row)), longest)
+    prefill, decode = held_out_points(repr(folder.key_of(row)), parts.longest_check)
     figures = {}
-    for kind, short, points, price, ask in (("prefill", "pre", prefill, prices.prefill, deployment.prefill),
-                                            ("decode", "dec", decode, prices.decode, deployment.decode)):
+    for kind, short, points, price, ask in (("prefill", "pre", prefill, prices.prefill, parts.whole_prefill),
+                                            ("decode", "dec", decode, prices.decode, parts.whole_decode)):
         want = np.array([ask(*p) for p in points])
         errors = 100 * np.abs(price(*np.array(points).T) - want) / want
         figures.update({f"{short}_med": f"{np.median(errors):.4g}", f"{short}_p99": f"{np.percentile(errors, 99):.4g}",
@@ -170,8 +169,8 @@ class Task:
                 f"tp{par.tp}-dp{par.dp}-moe_tp{par.moe_tp}-moe_ep{par.moe_ep}")
 
     def refusal(self, variant, par):
-        backend = self.backend if self.slot == "current" else f"{self.backend} {self.version}"
-        return self.slot, self.system, backend, variant.name, variant.dtype, json.dumps(vars(par))
+        row = {"slot": self.slot, "system": self.system, "backend": self.backend, "model": variant.name, "dtype": variant.dtype}
+        return folder.refusal_key({**row, **vars(par)}, self.version)
 
 
 def tasks_of(options):
