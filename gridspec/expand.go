@@ -120,11 +120,14 @@ type candidate struct {
 	derived map[string]any
 	// problems is what is impossible about the configuration.
 	problems problem.List
+	// written tells apart what was written, before it was resolved.
+	written pointKey
 }
 
 // resolve fills in what the configuration leaves open, so that points, expressions and columns have it. Values of
 // axes that name the same thing otherwise become its name.
 func (p *candidate) resolve(s *Spec) {
+	p.written = keyOf(p)
 	written := p.config
 	for _, file := range p.config.Timing.Files() {
 		*file = absolutePath(*file, s.Dir)
@@ -161,13 +164,19 @@ func (p *candidate) field(k *key) (reflect.Value, bool) {
 	return v, err == nil
 }
 
+// firstPoint is what was written at a point, and the values of its axes.
+type firstPoint struct {
+	written pointKey
+	shown   []Value
+}
+
 // expander makes the points of one expansion.
 type expander struct {
 	spec      *Spec
 	evaluator evaluator
 	axisIndex map[*axis]int
-	// seen holds the axis values of every point so far.
-	seen map[pointKey][]Value
+	// seen holds every point so far.
+	seen map[pointKey]firstPoint
 	// equal counts the combinations that repeat an earlier one.
 	equal  int
 	points []Point
@@ -183,7 +192,7 @@ func newExpander(s *Spec) *expander {
 		spec:      s,
 		evaluator: evaluator{expressions: &s.rules, env: map[string]any{}},
 		axisIndex: map[*axis]int{},
-		seen:      map[pointKey][]Value{},
+		seen:      map[pointKey]firstPoint{},
 		checks:    newChecks(s),
 		dropped:   map[*expression]int{},
 	}
@@ -231,12 +240,13 @@ func (e *expander) add(factors []factor, at []int, included bool) {
 	key := keyOf(p)
 	if first, twice := e.seen[key]; twice {
 		e.equal++
-		if !included {
-			e.sameAs(first, p)
+		// What is written apart and resolves to the same, such as two names of a GPU, falls together.
+		if !included && first.written == p.written {
+			e.sameAs(first.shown, p)
 		}
 		return
 	}
-	e.seen[key] = p.shown
+	e.seen[key] = firstPoint{p.written, p.shown}
 	e.rows = e.rows[:0]
 	for i, f := range factors {
 		e.rows = append(e.rows, &f.rows[at[i]])

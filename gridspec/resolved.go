@@ -131,6 +131,14 @@ var (
 	notText   = regexp.MustCompile(`(?i)^(true|false|null|yes|no|on|off|y|n)$`)
 )
 
+// OverrideText is text as --set and the environment read it back: in quotes where it looks like something else.
+func OverrideText(text string) string {
+	if v, err := parseOverride(text); err == nil && v == any(text) {
+		return text
+	}
+	return scalarYAML(text)
+}
+
 // scalarYAML writes a scalar so that it reads back with the same type.
 func scalarYAML(v any) string {
 	switch v := v.(type) {

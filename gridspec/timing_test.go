@@ -139,7 +139,7 @@ func TestTimingProblems(t *testing.T) {
 		{"damaged profile", "timing: {profile: bad.csv}", "grid.yaml:2:10: timing.profile: " + filepath.Join(dir, "bad.csv") + " is not allowed; "},
 		{"missing tables", "timing: {gpu: h200, model: llama-3.1-8b, tables: gone}", "timing.tables: " + filepath.Join(dir, "gone") + " is not allowed; "},
 		{"missing config.json", "timing: {gpu: h200, model: gone.json}", "timing.model: " + filepath.Join(dir, "gone.json") + " is not allowed; "},
-		{"what the source does not know", "timing: {source: fixed, decode_ms: 1, dtype: fp8}", "timing.dtype: fp8 is not allowed; only source table or analytic takes it"},
+		{"what the source does not know", "timing: {source: fixed, decode_ms: 1, dtype: fp8}", "timing.dtype: fp8 is not allowed; only source table, analytic, profile takes it"},
 		{"share of another backend", "timing: {gpu: h200, model: llama-3.1-8b}\nengine: {mem_fraction_static: 0.8}", "engine.mem_fraction_static: 0.8 is not allowed; only backend sglang takes it"},
 	} {
 		s, err := gridspec.Load(gridspec.Source{Path: filepath.Join(dir, "grid.yaml"), Data: []byte(chat + tc.spec)})

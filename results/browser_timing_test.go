@@ -102,7 +102,7 @@ func TestReportTellsAnalyticPointsApart(t *testing.T) {
 	_, _, tip := hoverOver(b, analytic)
 	expectIn(t, "an analytic point", tip, "analytic · roofline of mi300x", "±40 % prefill, ±40 % decode")
 	_, _, tip = hoverOver(b, func(row int) bool { return !analytic(row) })
-	expectIn(t, "a point with tables", tip, "table · vllm 0.24.0 on h200_sxm", "(p99 against its source)")
+	expectIn(t, "a point with tables", tip, "table · vllm 0.24.0 on h200_sxm", "within ", " % (decode) of aiconfigurator-core")
 	if strings.Contains(tip, "outside of the data") || strings.Contains(tip, "suspect") {
 		t.Errorf("a point within sound data is warned of:\n%s", tip)
 	}
@@ -125,14 +125,14 @@ func TestReportWarnsOfData(t *testing.T) {
 		t.Errorf("the legend explains marks that are not there:\n%s", legend)
 	}
 	_, _, tip := hoverOver(b, func(row int) bool { return !anomaly.Bools[row] })
-	expectIn(t, "a sound point", tip, "3.1 % of the passes")
+	expectIn(t, "a sound point", tip, "3 % of the passes")
 	if strings.Contains(tip, "suspect") {
 		t.Errorf("a sound point is called suspect:\n%s", tip)
 	}
 	x, y, tip := hoverOver(b, func(row int) bool { return anomaly.Bools[row] })
-	expectIn(t, "a suspect point", tip, "outside of the data", "3.1 % of the passes", "more than twice as long as on the best backend")
+	expectIn(t, "a suspect point", tip, "outside of the data", "3 % of the passes", "more than twice as long as on the best backend")
 	b.do(chromedp.MouseClickXY(x, y))
-	expectIn(t, "the details", textOf(b, "#details"), "⚠", "table · vllm", "3.1 % of the passes")
+	expectIn(t, "the details", textOf(b, "#details"), "⚠", "table · vllm", "3 % of the passes")
 	b.expectNoComplaints()
 }
 
@@ -154,6 +154,70 @@ func TestReportOfOneTiming(t *testing.T) {
 		t.Errorf("the polynomial has no data to tell of:\n%s", tip)
 	}
 	plain.expectNoComplaints()
+}
+
+// TestReportWarnsOfRejections checks the caution above the plot, the warning of a point and the column of the table.
+func TestReportWarnsOfRejections(t *testing.T) {
+	rows := onGPU(t, "h200_sxm", 0)
+	at := slices.IndexFunc(metrics.Fields(), func(f metrics.Field) bool { return f.Name == rejectedColumn })
+	for i := range rows {
+		if rows[i].Status == StatusOK {
+			rows[i].Metrics[at] = 12
+		}
+	}
+	b := openReport(t, ReportData{Title: "Rejections", Table: NewTable(rows, Metadata{})})
+	expectIn(t, "the page", textOf(b, "#cautions"), "⚠ Requests are rejected at ", " of them on the frontier (up to 12 of 2000: ")
+	const warning = "⚠ Rejects 12 of 2,000 requests: prompts longer than the context or the KV pool."
+	_, _, tip := hoverOver(b, func(int) bool { return true })
+	expectIn(t, "a point", tip, warning)
+	expectIn(t, "the details", textOf(b, "#details"), warning)
+	if header := eval[bool](b, `document.querySelector('#table th[data-column="rejected_requests"]') !== null`); !header {
+		t.Error("the table has no column rejected_requests")
+	}
+	b.expectNoComplaints()
+	plain := openReport(t, madeUpReport(t))
+	if text := textOf(plain, "#cautions"); text != "" || strings.Contains(textOf(plain, "#details"), "⚠") {
+		t.Errorf("a sound report cautions:\n%s", text)
+	}
+	plain.expectNoComplaints()
+}
+
+// TestReportOfMisses checks that points that miss the SLA are crosses, inside a ring where they are analytic as well,
+// and that an analytic suggestion is cautioned of.
+func TestReportOfMisses(t *testing.T) {
+	for gpu, want := range map[string]struct {
+		rings, keys int // rings of a cross, and lines of the legend about them
+		caution     bool
+	}{
+		"h200_sxm": {0, 0, false},
+		"mi300x":   {1, 1, true},
+	} {
+		table := NewTable(onGPU(t, gpu, 0), Metadata{})
+		bounds := mustParse(t, "p99_ttft_ms <= 1200")
+		b := openReport(t, ReportData{Title: gpu, Table: table, Analysis: Analysis{Constraints: bounds}})
+		d := eval[string](b, `[...document.querySelectorAll(".chart .infeasible")].map((p) => p.getAttribute("d")).join("")`)
+		strokes, rings := strings.Count(d, "l"), strings.Count(d, "z")
+		if strokes == 0 || 2*rings != strokes*want.rings {
+			t.Errorf("%s: %d strokes and %d rings", gpu, strokes, rings)
+		}
+		legend := textOf(b, "#legend")
+		if strings.Count(legend, "analytic and misses the SLA") != want.keys {
+			t.Errorf("%s: the legend is\n%s", gpu, legend)
+		}
+		if details := textOf(b, "#details"); strings.Contains(details, "⚠ Its timing is analytic, a roofline: ±40 % prefill") != want.caution {
+			t.Errorf("%s: the details of the suggestion are\n%s", gpu, details)
+		}
+		b.expectNoComplaints()
+	}
+}
+
+// TestWordsAreNotCut checks that the names of GPUs, whose letters are wide, fit into their column.
+func TestWordsAreNotCut(t *testing.T) {
+	b := openReport(t, ReportData{Title: "Words", Table: NewTable(slices.Concat(onGPU(t, "b200_sxm", 0), onGPU(t, "mi300x", 0)), Metadata{})})
+	if cut := eval[[]string](b, `[...document.querySelectorAll("#table td.text")].filter((td) => td.scrollWidth > td.clientWidth).map((td) => td.textContent)`); len(cut) > 0 {
+		t.Errorf("cells are cut: %q", cut)
+	}
+	b.expectNoComplaints()
 }
 
 // TestExtrapolationIsAlwaysShown checks that a share that is equal at all points is not left out as uninteresting.

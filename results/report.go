@@ -16,7 +16,7 @@ type ReportData struct {
 	// Table holds the points: from [NewTable], or [ReadTable] for a file of any origin. Its commands, when it has any
 	// (see [Table.AddCommands]), are shown with each point.
 	Table *Table
-	// Analysis says what the frontier optimises; infeasible points are drawn hollow. Without objectives those of the
+	// Analysis says what the frontier optimises; infeasible points are crosses. Without objectives those of the
 	// table's metadata count, then [DefaultObjectives]. Objectives that are no numeric column of the table are left
 	// out of the report.
 	Analysis

@@ -25,7 +25,9 @@ type reportPayload struct {
 	Candidates []int  `json:"candidates,omitempty"`
 	Counted    []bool `json:"counted,omitempty"`
 	// Closest holds, for each traffic without a frontier, the point that misses the constraints by least.
-	Closest   []reportClosest   `json:"closest"`
+	Closest []reportClosest `json:"closest"`
+	// Cautions are those of [Candidates.Cautions].
+	Cautions  []string          `json:"cautions"`
 	Commands  *reportCommands   `json:"commands,omitempty"`
 	Spec      string            `json:"spec"`
 	Versions  map[string]string `json:"versions"`
@@ -80,7 +82,7 @@ func newReportPayload(d ReportData) (*reportPayload, error) {
 	d.Objectives = reportObjectives(d)
 	p := &reportPayload{
 		Title: d.Title, Rows: marked.Rows(), Objectives: d.Objectives, Constraints: reportBounds(d.Constraints), By: []string{},
-		Infeasible: []int{}, Frontier: []int{}, Closest: []reportClosest{}, Spec: marked.Metadata.Spec, Versions: marked.Metadata.Versions,
+		Infeasible: []int{}, Frontier: []int{}, Closest: []reportClosest{}, Cautions: []string{}, Spec: marked.Metadata.Spec, Versions: marked.Metadata.Versions,
 		Workloads: marked.Metadata.Workloads, Commands: newReportCommands(commands),
 	}
 	p.By = append(p.By, d.By...)
@@ -112,6 +114,7 @@ func (p *reportPayload) mark(d ReportData) error {
 			}
 		}
 	}
+	p.Cautions = append(p.Cautions, c.Cautions(d.Analysis)...)
 	groups, err := c.Table.Groups(d.By)
 	on := c.Table.Column(FrontierColumn)
 	for _, rows := range groups {
@@ -163,11 +166,8 @@ func reportObjectives(d ReportData) []Objective {
 	return out
 }
 
-// extrapolatedColumn is the metric that qualifies all others.
-const extrapolatedColumn = "extrapolated_pass_ratio"
-
-// reportColumns leaves out the columns whose rows are all equal, apart from the status, the axes and what the analysis
-// uses.
+// reportColumns leaves out the columns whose rows are all equal, apart from the status, the axes, what the analysis
+// uses and what qualifies the other figures.
 func reportColumns(d ReportData) []reportColumn {
 	better := map[string]metrics.Direction{}
 	for _, f := range metrics.Fields() {
@@ -192,10 +192,24 @@ func reportColumns(d ReportData) []reportColumn {
 }
 
 func (d ReportData) hides(c *Column) bool {
-	used := c.Name == extrapolatedColumn && slices.ContainsFunc(c.Floats, func(share float64) bool { return share > 0 }) ||
+	used := d.qualifies(c) ||
 		slices.ContainsFunc(d.Objectives, func(o Objective) bool { return o.Name == c.Name }) ||
 		slices.ContainsFunc(d.Constraints, func(b Constraint) bool { return b.Column == c.Name }) || slices.Contains(d.By, c.Name)
 	return !used && c.constant() && c.Name != "status" && c.Role != RoleAxis && (c.Role != RoleMetric || c.Len() != 1)
+}
+
+// qualifies reports whether a column says that figures of some row are not what they seem.
+func (d ReportData) qualifies(c *Column) bool {
+	switch c.Name {
+	case extrapolatedColumn:
+		return slices.ContainsFunc(c.Floats, func(share float64) bool { return share > 0 })
+	case rejectedColumn:
+		return slices.ContainsFunc(c.Ints, func(n int64) bool { return n > 0 })
+	case arrivedColumn:
+		rejected := d.Table.Column(rejectedColumn)
+		return rejected != nil && d.qualifies(rejected)
+	}
+	return false
 }
 
 func (r *reportColumn) fill(c *Column) {

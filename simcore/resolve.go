@@ -2,8 +2,10 @@ package simcore
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/servegrid/servegrid/simcore/engine"
+	"github.com/servegrid/servegrid/simcore/perfmodel"
 	"github.com/servegrid/servegrid/simcore/perfmodel/memory"
 	"github.com/servegrid/servegrid/simcore/problem"
 	"github.com/servegrid/servegrid/simcore/rules"
@@ -21,7 +23,7 @@ func (c Config) Resolve() (Config, problem.List) {
 	timing, problems := c.Timing.Resolve(set, c.Engine.Type)
 	c.Timing = timing.Config
 	l = append(l, problems.Under("timing")...)
-	l = append(l, c.checkMemoryShares().Under("engine")...)
+	l = append(l, c.checkMemoryShares(timing.Memory != nil || len(problems) > 0).Under("engine")...)
 	if c.Engine.NumGPUBlocks == 0 && len(l) == 0 {
 		need := timing.Memory
 		if set.NoMemoryEstimate {
@@ -36,8 +38,9 @@ func (c Config) Resolve() (Config, problem.List) {
 	return c, l
 }
 
-// checkMemoryShares refuses a share of the memory that the backend does not know: it would change nothing.
-func (c Config) checkMemoryShares() problem.List {
+// checkMemoryShares refuses a share of the memory that the backend does not know, or where the memory is not known: it
+// would change nothing.
+func (c Config) checkMemoryShares(memoryKnown bool) problem.List {
 	var l problem.List
 	for _, s := range []struct {
 		key, backend string
@@ -47,7 +50,10 @@ func (c Config) checkMemoryShares() problem.List {
 		{"mem_fraction_static", "sglang", c.Engine.MemFractionStatic},
 		{"free_gpu_memory_fraction", "trtllm", c.Engine.FreeGPUMemoryFraction},
 	} {
-		if s.value > 0 && c.Timing.Backend != "" && c.Timing.Backend != s.backend {
+		if s.value > 0 && !memoryKnown {
+			l.Add(s.key, s.value, "source %s does not know GPU and model, so it would change nothing; leave it out", c.Timing.Source)
+		}
+		if s.value > 0 && slices.Contains(perfmodel.Backends(), c.Timing.Backend) && c.Timing.Backend != s.backend {
 			l.Add(s.key, s.value, "only backend %s takes it; this is backend %s", s.backend, c.Timing.Backend)
 		}
 	}

@@ -108,7 +108,7 @@ func newSimulation(ctx context.Context, cfg Config, w *workload.Workload, opt Op
 		s.stop = math.Nextafter(cfg.Load.MaxSimTimeSeconds*1000, math.Inf(1))
 	}
 	s.env = engine.Environment{
-		Config:    cfg.Engine,
+		Config:    workerLimits(cfg, set),
 		Rules:     set,
 		Model:     model,
 		Blocks:    blocks,
@@ -117,6 +117,17 @@ func newSimulation(ctx context.Context, cfg Config, w *workload.Workload, opt Op
 		EveryPass: opt.everyPass || blocks.KnownOutputs,
 	}
 	return s, nil
+}
+
+// workerLimits is the engine's configuration with the limits of all data-parallel ranks of a worker, which one
+// scheduler fills.
+func workerLimits(cfg Config, set rules.Set) engine.Config {
+	e := cfg.Engine
+	if !set.SharedRankLimits {
+		e.MaxNumSeqs *= cfg.Timing.Ranks()
+		e.MaxNumBatchedTokens *= cfg.Timing.Ranks()
+	}
+	return e
 }
 
 // newRequest prepares the life of a request before it arrives.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/servegrid/servegrid/results"
+	"github.com/servegrid/servegrid/sweep/filelock"
 )
 
 // acquireLock keeps other sweeps out of the folder until the returned file is closed. The file stays: removing it
@@ -18,7 +19,7 @@ func acquireLock(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("output folder %s cannot be written: %w; choose another one", dir, results.FileCause(err))
 	}
-	taken, err := tryLock(f)
+	taken, err := filelock.Try(f)
 	switch {
 	case err != nil:
 		err = fmt.Errorf("output folder %s cannot be locked: %w; choose a folder on another file system", dir, results.FileCause(err))

@@ -108,7 +108,7 @@ func reportMetrics(r *metrics.Report) []float64 {
 	m := make([]float64, len(fields))
 	for i, f := range fields {
 		v, ok := f.Value(r)
-		if !ok {
+		if !ok || f.Sampled && r.CompletedRequests == 0 {
 			v = math.NaN()
 		}
 		m[i] = v

@@ -21,6 +21,7 @@ import (
 	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/simcore/metrics"
 	"github.com/servegrid/servegrid/simcore/problem"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
@@ -403,5 +404,17 @@ func TestOptionsProblems(t *testing.T) {
 	}
 	if _, err := Run(t.Context(), nil, Options{}); err == nil || !strings.Contains(err.Error(), "output folder: none is given") {
 		t.Errorf("err = %v", err)
+	}
+}
+
+// TestNothingCompleted checks that a point which completes no request has no latencies: those of 0 ms would be the best.
+func TestNothingCompleted(t *testing.T) {
+	for _, completed := range []int64{0, 3} {
+		for i, v := range reportMetrics(&metrics.Report{NumRequests: 3, CompletedRequests: completed}) {
+			f := metrics.Fields()[i]
+			if f.Sampled && math.IsNaN(v) != (completed == 0) {
+				t.Errorf("%s is %v where %d requests are completed", f.Name, v, completed)
+			}
+		}
 	}
 }

@@ -21,9 +21,10 @@ JOBS = [  # name, workers, block size, targets: inside and process ratio
     ("64 workers, 64-token blocks", 64, 64, 300, None),
 ]
 MAX_MB = 50
-# With timing tables: the peer's native ones, and the reference 1.2.1, which took 160 s on a quiet machine like this one.
+# With timing tables: the peer's native ones, and the reference 1.2.1, which asks Python for every pass. It took 160 s where
+# the peer took 2.5 s (a quiet machine with 2 cores), and is not run here.
 TABLES = {"gpu": "h200_sxm", "model": "meta-llama/Meta-Llama-3.1-8B", "backend": "vllm"}
-PEER_RATIO, REFERENCE_121_MS, REFERENCE_121_RATIO, TABLES_MB = 25, 160_000, 1000, 60
+PEER_RATIO, REFERENCE_121_PEERS, REFERENCE_121_RATIO, TABLES_MB = 25, 160 / 2.5, 1000, 60
 MAX_GROWTH = 11
 
 
@@ -79,12 +80,13 @@ def beside_the_peer(o, folder):
         mine.append(medians([run([o.servegrid, "replay", o.trace, "--num-workers", "2", "--timing", json.dumps(TABLES), "--report-json", report], report)
                              for _ in range(5)]))
     t, m = medians(theirs), medians(mine)
+    reference = t[0] * REFERENCE_121_PEERS / m[0]
     print(f"timing tables, 2 workers: the peer inside {t[0]:.0f} / {m[0]:.1f} ms = {t[0] / m[0]:.0f}x, process {t[1]:.0f} / {m[1]:.1f} ms = "
-          f"{t[1] / m[1]:.0f}x, peak {t[2]:.0f} / {m[2]:.0f} MB; the reference 1.2.1 took {REFERENCE_121_MS / 1000:.0f} s = {REFERENCE_121_MS / m[0]:.0f}x", flush=True)
+          f"{t[1] / m[1]:.0f}x, peak {t[2]:.0f} / {m[2]:.0f} MB; the reference 1.2.1 {reference:.0f}x", flush=True)
     return [f"timing tables: {what}" for what, bad in (
         (f"inside below {PEER_RATIO}x the peer", t[0] / m[0] < PEER_RATIO * o.slack),
         (f"process below {PEER_RATIO}x the peer", t[1] / m[1] < PEER_RATIO * o.slack),
-        (f"below {REFERENCE_121_RATIO}x the reference 1.2.1", REFERENCE_121_MS / m[0] < REFERENCE_121_RATIO * o.slack),
+        (f"inside below {REFERENCE_121_RATIO}x the reference 1.2.1", reference < REFERENCE_121_RATIO * o.slack),
         (f"above {TABLES_MB} MB", m[2] > TABLES_MB),
     ) if bad]
 

@@ -103,6 +103,7 @@ func (a *engineArgs) set(key, to string, v any) {
 // moveTiming moves what says how long a pass takes.
 func (a *engineArgs) moveTiming() {
 	tables := a.asksForTables()
+	a.dropMemoryShares(tables)
 	a.expertParallel()
 	for _, key := range slices.Sorted(maps.Keys(timingArgs)) {
 		v, ok := a.take(key)
@@ -144,6 +145,18 @@ func (a *engineArgs) moveSpeculation() {
 	}
 }
 
+// dropMemoryShares drops the shares of the GPU's memory where neither GPU nor model is named: the reference ignores them
+// then.
+func (a *engineArgs) dropMemoryShares(tables bool) {
+	timing, _ := a.spec["timing"].(map[string]any)
+	if tables || timing["gpu"] != nil || timing["model"] != nil {
+		return
+	}
+	for _, key := range []string{"gpu_memory_utilization", "mem_fraction_static", "free_gpu_memory_fraction"} {
+		delete(a.engine, key)
+	}
+}
+
 // asksForTables reports whether the arguments ask for timing tables.
 func (a *engineArgs) asksForTables() bool {
 	backend, ok := a.engine["aic_backend"]
@@ -158,7 +171,8 @@ func (a *engineArgs) asksForTables() bool {
 	if model, ok := a.engine["aic_model_path"]; !ok || model == nil {
 		a.refuse("aic_backend", "needs aic_model_path, the model whose passes are priced")
 	}
-	if system, ok := a.engine["aic_system"]; !ok || system == nil {
+	timing, _ := a.spec["timing"].(map[string]any)
+	if system, ok := a.engine["aic_system"]; (!ok || system == nil) && timing["gpu"] == nil {
 		a.engine["aic_system"] = "h200_sxm" // the reference's default
 	}
 	if profile, ok := a.engine["planner_profile_data"]; ok && profile != nil {

@@ -52,6 +52,11 @@ func TestEngineArgsOfTheReference(t *testing.T) {
 		{"the rest is ignored without tables", `{"aic_tp_size": 4, "aic_moe_ep_size": 4, "aic_gemm_dtype": "fp8", "aic_comm_dtype": "fp8"}`, "", "", `{}`, `{"tp": 4}`},
 		{"a model without a backend changes nothing in the reference", `{"aic_system": "h200_sxm", "aic_model_path": "x", "aic_backend_version": "1"}`, "", "dynamo-1.2", `{}`, `null`},
 		{"a profile", `{"planner_profile_data": "p.npz"}`, "", "", `{}`, `{"profile": "p.npz"}`},
+		{"shares of a memory that is not known", `{"gpu_memory_utilization": 0.8, "mem_fraction_static": 0.8, "free_gpu_memory_fraction": 0.8}`, "", "", `{}`, `null`},
+		{"shares of the memory", `{` + llama + `, "gpu_memory_utilization": 0.8}`, "", "", `{"gpu_memory_utilization": 0.8}`, `{` + asked + `}`},
+		{"shares of the memory of --timing", `{"gpu_memory_utilization": 0.8}`, `{"gpu": "h200", "model": "qwen3-8b"}`, "", `{"gpu_memory_utilization": 0.8}`, `{"gpu": "h200", "model": "qwen3-8b"}`},
+		{"the GPU of --timing", `{` + llama + `}`, `{"gpu": "b200"}`, "", `{}`, `{"source": "table", "backend": "vllm", "gpu": "b200", "model": "llama-3.1-8b"}`},
+		{"experts beside the GPUs of --timing", `{"aic_backend": "vllm", "aic_model_path": "m", "aic_moe_tp_size": 2}`, `{"tp": 8}`, "", `{}`, `{"source": "table", "backend": "vllm", "gpu": "h200_sxm", "model": "m", "tp": 8, "ep": 4}`},
 		{"beside --timing", `{` + llama + `, "aic_tp_size": 2}`, `{"mode": "fused", "tp": 2}`, "", `{}`, `{` + asked + `, "mode": "fused", "tp": 2}`},
 	} {
 		engine, timing, err := movedArgs(t, test.args, test.timing, test.compat)
@@ -125,7 +130,7 @@ func TestReplayOnAGPU(t *testing.T) {
 		wantCostInTo [2]float64 // bounds of cost_usd_per_gpu / gpu_hours
 	}{
 		{"tables", []string{"--timing", `{"gpu": "h200", "model": "llama-3.1-8b"}`},
-			[]string{"Timing: table, vllm 0.24.0 on h200_sxm (", ", prefill within ", " KV blocks a worker\n", "Cost: ", " USD per million output tokens\n"},
+			[]string{"Timing: table, vllm 0.24.0 on h200_sxm (", " % (decode) of aiconfigurator-core; ", " KV blocks a worker\n", "Cost: ", " USD per million output tokens\n"},
 			[]string{"Warning"},
 			map[string]any{"timing_source": "table", "timing_mode": "mocker", "timing_data": nil, "timing_digest": nil, "timing_prefill_error_pct": nil,
 				"timing_decode_error_pct": nil, "num_gpu_blocks": nil, "cost_usd": nil, "cost_usd_per_mtok_output": nil, "max_energy_kwh": nil, "extrapolated_pass_ratio": 0., "passes": nil},
@@ -134,10 +139,12 @@ func TestReplayOnAGPU(t *testing.T) {
 			[]string{"Timing: table, vllm 0.14.0 on h200_sxm (", "; 16384 KV blocks a worker\n"}, nil,
 			map[string]any{"timing_source": "table", "num_gpu_blocks": 16384.}, nil, [2]float64{1, 10}},
 		{"roofline", []string{"--timing", `{"gpu": "mi300x", "model": "llama-3.1-8b", "mode": "fused"}`},
-			[]string{"Timing: analytic, roofline of mi300x, prefill within 40 %, decode within 40 %; "}, nil,
+			[]string{"Timing: analytic, roofline of mi300x, ±40 % in prefill, ±40 % in decode; "}, nil,
 			map[string]any{"timing_source": "analytic", "timing_mode": "fused", "timing_prefill_error_pct": 40., "timing_decode_error_pct": 40.}, []string{"timing_digest", "timing_anomaly"}, [2]float64{1, 10}},
 		{"own price", []string{"--timing", `{"gpu": "h200", "model": "llama-3.1-8b"}`, "--set", "prices.h200=0.25"},
 			[]string{"Cost: "}, nil, map[string]any{"cost_usd": nil}, nil, [2]float64{.25, .25}},
+		{"no price", []string{"--timing", `{"gpu": "gb300", "model": "llama-3.1-8b"}`},
+			[]string{"Cost: no price of gb300; give one with --set prices.gb300=USD\n"}, nil, map[string]any{"max_energy_kwh": nil}, []string{"cost_usd"}, [2]float64{}},
 		{"polynomial", nil, []string{"Wall Time"}, []string{"Timing: ", "Cost: ", "KV blocks"},
 			map[string]any{"timing_source": "polynomial", "num_gpu_blocks": 16384.}, []string{"timing_mode", "timing_data", "cost_usd", "max_energy_kwh"}, [2]float64{}},
 	} {

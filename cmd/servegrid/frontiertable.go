@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -48,7 +49,17 @@ func printFrontier(w io.Writer, t *results.Table, a results.Analysis) error {
 			err = printText(w, "%s\n", line)
 		}
 	}
-	return err
+	return errors.Join(err, printCautions(w, f.candidates, a))
+}
+
+// printCautions prints what to know before trusting a frontier.
+func printCautions(w io.Writer, c *results.Candidates, a results.Analysis) error {
+	for _, line := range c.Cautions(a) {
+		if err := printText(w, "%s\n", visible(line)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // frontierTable is what the terminal shows of a frontier.
@@ -112,7 +123,8 @@ func (f frontierTable) configuration(row int) string {
 	return strings.Join(parts, " ")
 }
 
-// columns are the traffic, the axes, the derived values, the timing sources where they differ, and the objectives.
+// columns are the traffic, the axes, the derived values, the timing sources where they differ, the objectives, and the
+// rejected requests where there are any.
 func (f frontierTable) columns() []*results.Column {
 	t := f.candidates.Table
 	var out []*results.Column
@@ -138,6 +150,7 @@ func (f frontierTable) columns() []*results.Column {
 	for _, o := range f.analysis.Objectives {
 		add(t.Column(o.Name))
 	}
+	add(f.rejections())
 	return out
 }
 

@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
+	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/simcore/perfmodel"
 )
@@ -27,6 +29,25 @@ func (f frontierTable) timingSource() *results.Column {
 	return c
 }
 
+// rejections is the column of the rejected requests when a row of the frontier has some: such a row does less work.
+func (f frontierTable) rejections() *results.Column {
+	t := f.candidates.Table
+	c, on := t.Column("rejected_requests"), t.Column(results.FrontierColumn)
+	if c == nil || c.Kind == gridspec.KindString {
+		return nil
+	}
+	rejected, err := c.Float64s()
+	if err != nil {
+		return nil
+	}
+	for row, n := range rejected {
+		if on.Bools[row] && n > 0 {
+			return c
+		}
+	}
+	return nil
+}
+
 // timingNotes says how far off the analytic ones of the shown rows are, and which come from suspect tables.
 func (f frontierTable) timingNotes(groups [][]int) []string {
 	t := f.candidates.Table
@@ -46,7 +67,7 @@ func (f frontierTable) timingNotes(groups [][]int) []string {
 			plural(len(analytic), "row"), rangeOf(t.Column("timing_prefill_error_pct"), analytic), rangeOf(t.Column("timing_decode_error_pct"), analytic)))
 	}
 	if len(suspect) > 0 {
-		notes = append(notes, fmt.Sprintf("%s from tables whose source is suspect (timing_anomaly): a pass takes more than twice as long as on the best backend.",
+		notes = append(notes, fmt.Sprintf("%s from tables whose source is suspect (timing_anomaly): a pass takes more than twice as long as on the best backend, or attention less than the peak of the GPU allows.",
 			plural(len(suspect), "row")))
 	}
 	return notes
@@ -62,7 +83,18 @@ func rangeOf(c *results.Column, rows []int) string {
 		low, high = min(low, c.Floats[row]), max(high, c.Floats[row])
 	}
 	if low == high {
-		return fmt.Sprintf("%.2g", low)
+		return errorPct(low)
 	}
-	return fmt.Sprintf("%.2g–%.2g", low, high)
+	return errorPct(low) + "–" + errorPct(high)
+}
+
+// errorPct is an error in percent with two digits, and never an exponent.
+func errorPct(pct float64) string {
+	switch {
+	case pct >= 10:
+		return strconv.FormatFloat(pct, 'f', 0, 64)
+	case pct > 0 && pct < .001:
+		return "<0.001"
+	}
+	return strconv.FormatFloat(pct, 'g', 2, 64)
 }

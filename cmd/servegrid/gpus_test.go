@@ -80,6 +80,59 @@ func TestSuspectTablesAreNamed(t *testing.T) {
 	}
 }
 
+// TestFrontierCautions checks what the terminal says of points whose figures are not what they seem.
+func TestFrontierCautions(t *testing.T) {
+	for name, test := range map[string]struct {
+		spec          string
+		parts, absent []string
+	}{
+		"rejections": {
+			"workload: {synthetic: {input_tokens: 900, output_tokens: 16, requests: 20}}\ngrid: {engine.context_length: [0, 800]}\nobjectives: {minimize: [gpu_hours]}",
+			[]string{"│ rejected_requests │", "Requests are rejected at 1 point, 1 of them on the frontier (up to 20 of 20: prompts longer than the context or the KV pool); see rejected_requests.\n"},
+			[]string{"Without"},
+		},
+		"no price": {
+			strings.Replace(gpuSpec, "mi300x", "gb300", 1),
+			[]string{"Without cost_usd_per_mtok_output and so not compared: 2 points (no price of gb300; set prices.gb300).\n"},
+			[]string{"rejected_requests"},
+		},
+		"extrapolated": {
+			"workload: {synthetic: {input_tokens: 256, output_tokens: 16, requests: 2}}\ntiming: {profile: p.csv}\ngrid: {deployment.workers: [1, 2]}",
+			[]string{"More than half of the passes lie outside of what was measured at 2 points, up to 100 % (extrapolated_pass_ratio).\n"},
+			[]string{"rejected_requests", "Without"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec, dir := writeSpec(t, test.spec), filepath.Join(t.TempDir(), "out")
+			writeText(t, filepath.Join(filepath.Dir(spec), "p.csv"), "phase,new_tokens,batch,context,ms\nprefill,1,,,10\nprefill,4,,,50\ndecode,,1,1,2\ndecode,,1,3,3\ndecode,,9,1,4\ndecode,,9,3,6\n")
+			got := mustRun(t, "sweep", spec, "-o", dir)
+			again := mustRun(t, "pareto", dir)
+			report := mustRun(t, "report", dir, "-o", filepath.Join(dir, "again.html"))
+			for _, part := range test.parts {
+				if !strings.Contains(got.stdout, part) || !strings.Contains(again.stdout, part) {
+					t.Errorf("%q is missing in\n%s%s", part, got.stdout, again.stdout)
+				}
+			}
+			if caution := test.parts[len(test.parts)-1]; report.stderr != caution {
+				t.Errorf("report says %q, want %q", report.stderr, caution)
+			}
+			for _, part := range test.absent {
+				if strings.Contains(got.stdout, part) {
+					t.Errorf("%q is in\n%s", part, got.stdout)
+				}
+			}
+		})
+	}
+}
+
+func TestErrorPct(t *testing.T) {
+	for pct, want := range map[float64]string{0: "0", 1e-9: "<0.001", .0012: "0.0012", .27: "0.27", 9.97: "10", 40: "40", 137.2: "137"} {
+		if got := errorPct(pct); got != want {
+			t.Errorf("%v is %s, want %s", pct, got, want)
+		}
+	}
+}
+
 // TestReproduceOnGPUs checks that the commands of points with a resolved timing give the figures of their rows.
 func TestReproduceOnGPUs(t *testing.T) {
 	spec := writeSpec(t, `

@@ -51,7 +51,7 @@ func (f *analysisFlags) load(st *state, path string) (*results.Table, results.An
 	if err := results.MarkFrontier(t, a); err != nil {
 		return nil, a, err
 	}
-	for _, note := range append(t.Notes, missingValues(t, a.Objectives)...) {
+	for _, note := range t.Notes {
 		if err := printText(st.stderr, "%s\n", visible(note)); err != nil {
 			return nil, a, err
 		}
@@ -133,24 +133,6 @@ func numericColumns(t *results.Table) string {
 	return strings.Join(names, ", ")
 }
 
-// missingValues counts the rows that an objective leaves out. Rows that are not ok say so themselves.
-func missingValues(t *results.Table, objectives []results.Objective) []string {
-	var notes []string
-	status := t.Column("status")
-	for _, o := range objectives {
-		n := 0
-		for row, null := range t.Column(o.Name).Null {
-			if null && (status == nil || status.Text(row) == string(results.StatusOK)) {
-				n++
-			}
-		}
-		if n > 0 {
-			notes = append(notes, fmt.Sprintf("%s without a value in %s: never on the frontier", plural(n, "row"), o.Name))
-		}
-	}
-	return notes
-}
-
 // readResults reads a results file; a folder stands for its results.parquet.
 func readResults(path string) (*results.Table, error) {
 	if isFolder(path) {
@@ -210,6 +192,9 @@ func (o tableOutput) write(st *state, t *results.Table, a results.Analysis) erro
 	if err != nil {
 		return fmt.Errorf("--format: %w", err)
 	}
+	if err := printCautions(st.stderr, t.Candidates(), a); err != nil {
+		return err
+	}
 	var on []int
 	for row, is := range t.Column(results.FrontierColumn).Bools {
 		if is {
@@ -256,6 +241,9 @@ point, such as one made in pandas. Objectives, SLA and traffic are those of the 
 			title = cmp.Or(title, specName(t.Metadata.Spec), filepath.Base(args[0]))
 			data := results.ReportData{Title: title, Table: t, Analysis: a}
 			if err := results.WriteFile(output, func(w io.Writer) error { return results.WriteReport(w, data) }); err != nil {
+				return err
+			}
+			if err := printCautions(st.stderr, t.Candidates(), a); err != nil {
 				return err
 			}
 			return printText(st.stdout, "%s\nReport: %s\n", headline(a), output)

@@ -85,5 +85,5 @@ func figuresOf(e tables.ErrorFigures) errorFigures { return errorFigures(e) }
 
 // errorsText is "median 0.04 %, p99 0.5 %, greatest 1.2 %".
 func errorsText(e tables.ErrorFigures) string {
-	return fmt.Sprintf("median %.2g %%, p99 %.2g %%, greatest %.2g %%", e.Median, e.P99, e.Max)
+	return fmt.Sprintf("median %s %%, p99 %s %%, greatest %s %%", errorPct(e.Median), errorPct(e.P99), errorPct(e.Max))
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/servegrid/servegrid/simcore/perfmodel"
 	"github.com/servegrid/servegrid/simcore/perfmodel/tables"
+	"github.com/servegrid/servegrid/sweep/filelock"
 )
 
 // embeddedTables is the folder of the tables that the program contains.
@@ -196,5 +198,28 @@ func TestPerfDocs(t *testing.T) {
 				t.Errorf("docs/perf.md does not explain %s of %T", key, v)
 			}
 		}
+	}
+}
+
+// TestImportsTakeTurns checks that no import writes to a folder that another one writes to.
+func TestImportsTakeTurns(t *testing.T) {
+	dir := t.TempDir()
+	other, err := os.OpenFile(filepath.Join(dir, importLock), os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if taken, err := filelock.Try(other); !taken || err != nil {
+		t.Fatalf("the lock is not free: %v %v", taken, err)
+	}
+	source := filepath.Join(repository, "simcore/perfmodel/tables/data")
+	if got := runCommand(t, "perf", "import", source, "--output", dir); got.code != exitRefused || !strings.Contains(got.stderr, "another import is writing") {
+		t.Errorf("exit code %d: %s", got.code, got.stderr)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := runCommand(t, "perf", "import", source, "--output", dir); got.code != exitOK {
+		t.Errorf("exit code %d: %s", got.code, got.stderr)
 	}
 }

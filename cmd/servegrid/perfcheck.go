@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/servegrid/servegrid/simcore/perfmodel/tables"
+	"github.com/servegrid/servegrid/sweep/filelock"
 )
 
 func newPerfCheck(st *state) *cobra.Command {
@@ -50,7 +53,7 @@ Deployments that DIR has already are replaced, everything else in it stays. A da
 			if output == "" {
 				return errors.New("--output is missing; name the folder to add the tables to, which is made if need be")
 			}
-			report, err := tables.Import(args[0], output)
+			report, err := importTables(args[0], output)
 			if err != nil {
 				return allFaults(err)
 			}
@@ -67,6 +70,32 @@ Deployments that DIR has already are replaced, everything else in it stays. A da
 	cmd.Flags().StringVarP(&output, "output", "o", "", "folder to add the tables to")
 	return cmd
 }
+
+// importTables adds tables to a folder that no other import writes to meanwhile.
+func importTables(from, to string) (tables.CheckReport, error) {
+	if _, _, err := tables.Check(from); err != nil {
+		return tables.CheckReport{}, err // before a folder is made
+	}
+	if err := os.MkdirAll(to, 0o777); err != nil {
+		return tables.CheckReport{}, fmt.Errorf("--output: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(to, importLock), os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return tables.CheckReport{}, fmt.Errorf("--output: %w", err)
+	}
+	defer lock.Close()
+	switch free, err := filelock.Try(lock); {
+	case err != nil:
+		return tables.CheckReport{}, fmt.Errorf("--output: %s cannot be locked: %w", to, err)
+	case !free:
+		return tables.CheckReport{}, fmt.Errorf("--output: another import is writing to %s; run this one again when it has ended", to)
+	}
+	return tables.Import(from, to)
+}
+
+// importLock is the file that an import locks. It stays: removing it would let a third import lock a new file while a
+// second one waits for the old.
+const importLock = ".import.lock"
 
 // allFaults is an error that shows every fault of a folder; the usual message stops after some.
 func allFaults(err error) error {
@@ -92,6 +121,9 @@ func printChecked(st *state, set *tables.Set, report tables.CheckReport) error {
 	fmt.Fprintf(&b, "%s\n", renderErrors(rows))
 	fmt.Fprintf(&b, "Sound: %s of %s, %s, %s", plural(report.Configs, "deployment"), plural(len(report.Systems), "GPU"),
 		plural(report.Curves, "curve"), plural(report.Grids, "grid"))
+	if n := len(rows) - len(usedRows(rows)); n > 0 {
+		fmt.Fprintf(&b, "; %d of the deployments replace others when corrections are on, so perf list has %d", n, len(rows)-n)
+	}
 	if report.Anomalies > 0 {
 		fmt.Fprintf(&b, "; %d suspect at the source", report.Anomalies)
 	}

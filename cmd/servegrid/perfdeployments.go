@@ -65,21 +65,21 @@ func footnotes(deployments []knownDeployment) string {
 const doesNotFitMark = "†"
 
 // variant is what the deployments of one line have in common.
-type variant struct{ gpu, model, dtype, backend, version string }
+type variant struct{ gpu, model, dtype, backend, version, gemm, moe, fmha, kv string }
 
 func renderDeployments(deployments []knownDeployment) string {
 	groups := map[variant][]knownDeployment{}
 	var order []variant
 	for _, d := range deployments {
-		v := variant{d.GPU, d.Model, d.DType, d.Backend, d.BackendVersion}
+		v := variant{d.GPU, d.Model, d.DType, d.Backend, d.BackendVersion, d.GEMMDType, d.MoEDType, d.FMHADType, d.KVCacheDType}
 		if groups[v] == nil {
 			order = append(order, v)
 		}
 		groups[v] = append(groups[v], d)
 	}
 	out := newTableWriter()
-	out.AppendHeader(table.Row{"gpu", "model", "dtype", "backend", "version", "parallelism", "p99 error %\nprefill", "\ndecode", ""})
-	out.SetColumnConfigs(rightAligned(7, 8))
+	out.AppendHeader(table.Row{"gpu", "model", "dtype", "backend", "version", "GEMM/experts/\nattention/KV cache", "parallelism", "p99 error %\nprefill", "\ndecode", "note"})
+	out.SetColumnConfigs(rightAligned(8, 9))
 	out.SuppressEmptyColumns()
 	for _, v := range order {
 		out.AppendRow(v.cells(groups[v]))
@@ -108,7 +108,15 @@ func (v variant) cells(of []knownDeployment) table.Row {
 		note = fmt.Sprintf("%d of %d suspect", suspect, len(of))
 	}
 	return table.Row{cellText(v.gpu), cellText(v.model), cellText(v.dtype), v.backend, cellText(v.version),
-		joinedLines(parallel, ", ", 40), fmt.Sprintf("%.2f", prefill), fmt.Sprintf("%.2f", decode), note}
+		v.dtypes(), joinedLines(parallel, ", ", 40), fmt.Sprintf("%.2f", prefill), fmt.Sprintf("%.2f", decode), note}
+}
+
+// dtypes are those of the matrix products, the experts, attention and the KV cache; one when they are all equal.
+func (v variant) dtypes() string {
+	if v.gemm == v.moe && v.gemm == v.fmha && v.gemm == v.kv {
+		return cellText(v.gemm)
+	}
+	return cellText(strings.Join([]string{v.gemm, v.moe, v.fmha, v.kv}, "/"))
 }
 
 // parallelism is "tp 4 ep 4"; what is 1 goes without saying, except tp.

@@ -120,7 +120,7 @@ type knownDeployment struct {
 	Corrected      bool         `json:"corrected"`
 	Anomaly        bool         `json:"anomaly"`
 	Generator      string       `json:"generator"`
-	Measured       string       `json:"measured"`
+	Generated      string       `json:"generated"`
 }
 
 type knownRefusal struct {
@@ -233,7 +233,7 @@ func deploymentOf(c *tables.Config) knownDeployment {
 		GPU: c.System, Model: c.Model, DType: c.DType, Backend: c.Backend, BackendVersion: c.BackendVersion, Slot: c.Slot,
 		TP: c.TP, DP: c.DP, EP: c.MoEEP, GEMMDType: c.GEMM, MoEDType: c.MoE, FMHADType: c.FMHA, KVCacheDType: c.KV,
 		MaxKVTokens: c.MaxKVTokens, PrefillError: figuresOf(c.Prefill), DecodeError: figuresOf(c.Decode),
-		Corrected: c.Corrected, Anomaly: c.Anomaly, Generator: c.Generator, Measured: c.Measured,
+		Corrected: c.Corrected, Anomaly: c.Anomaly, Generator: c.Generator, Generated: c.Measured,
 	}
 }
 

@@ -128,10 +128,10 @@ func (d *deployment) title() string {
 func (d *deployment) subtitle() string {
 	p := d.provenance
 	if d.timing.Source == perfmodel.SourceAnalytic {
-		return fmt.Sprintf("%s · analytic estimate: expect errors within %.3g %% of prefill and %.3g %% of decode", d.engineText(), p.PrefillErrorPct, p.DecodeErrorPct)
+		return fmt.Sprintf("%s · analytic estimate, ±%s %% in prefill, ±%s %% in decode", d.engineText(), errorPct(p.PrefillErrorPct), errorPct(p.DecodeErrorPct))
 	}
-	return fmt.Sprintf("%s · %s, measured %s · p99 error of the table: prefill %.2g %%, decode %.2g %%",
-		d.engineText(), d.row.Generator, d.row.Measured, p.PrefillErrorPct, p.DecodeErrorPct)
+	return fmt.Sprintf("%s · %s, generated %s · p99 error against it: prefill %s %%, decode %s %%",
+		d.engineText(), d.row.Generator, d.row.Measured, errorPct(p.PrefillErrorPct), errorPct(p.DecodeErrorPct))
 }
 
 // sampled lists whole numbers from low to high: all small ones, then 24 an octave with every power of two.

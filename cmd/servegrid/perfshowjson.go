@@ -20,7 +20,7 @@ type shownProvenance struct {
 	Source          string        `json:"source"`
 	Data            string        `json:"data"`
 	Digest          string        `json:"digest,omitempty"`
-	Measured        string        `json:"measured,omitempty"`
+	Generated       string        `json:"generated,omitempty"`
 	PrefillErrorPct float64       `json:"prefill_error_pct"`
 	DecodeErrorPct  float64       `json:"decode_error_pct"`
 	PrefillErrors   *errorFigures `json:"prefill_errors_pct,omitempty"`
@@ -98,7 +98,7 @@ func (d *deployment) provenanceDocument() shownProvenance {
 	}
 	if row := d.row; row != nil {
 		prefill, decode := figuresOf(row.Prefill), figuresOf(row.Decode)
-		out.Measured, out.PrefillErrors, out.DecodeErrors = row.Measured, &prefill, &decode
+		out.Generated, out.PrefillErrors, out.DecodeErrors = row.Measured, &prefill, &decode
 		if row.SiliconPrefillPct >= 0 {
 			out.HardwarePrefill = &row.SiliconPrefillPct
 		}

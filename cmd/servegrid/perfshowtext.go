@@ -35,14 +35,15 @@ func (d *deployment) provenanceText() string {
 	var b strings.Builder
 	p, row := d.provenance, d.row
 	if row == nil {
-		fmt.Fprintf(&b, "Source: analytic, %s; expect errors within %.3g %% of prefill and %.3g %% of decode\n", p.Data, p.PrefillErrorPct, p.DecodeErrorPct)
+		fmt.Fprintf(&b, "Source: analytic, %s; ±%s %% in prefill, ±%s %% in decode\n", p.Data, errorPct(p.PrefillErrorPct), errorPct(p.DecodeErrorPct))
 		if gpu, ok := gpuData(d.timing.GPU); ok && gpu.SpecSource != "" {
 			fmt.Fprintf(&b, "Figures of the GPU: %s\n", gpu.SpecSource)
 		}
 		return b.String()
 	}
-	fmt.Fprintf(&b, "Source: table, %s, measured %s\n", p.Data, row.Measured)
-	fmt.Fprintf(&b, "Errors against the source: prefill %s; decode %s\n", errorsText(row.Prefill), errorsText(row.Decode))
+	fmt.Fprintf(&b, "Source: table, %s, generated %s\n", p.Data, row.Measured)
+	fmt.Fprintf(&b, "Dtypes: GEMM %s, experts %s, attention %s, KV cache %s\n", row.GEMM, row.MoE, row.FMHA, row.KV)
+	fmt.Fprintf(&b, "Errors against the source, not a GPU: prefill %s; decode %s\n", errorsText(row.Prefill), errorsText(row.Decode))
 	if row.SiliconPrefillPct >= 0 && row.SiliconDecodePct >= 0 {
 		fmt.Fprintf(&b, "Measured on hardware at the source: %.0f %% of prefill and %.0f %% of decode time; the rest is modelled\n", row.SiliconPrefillPct, row.SiliconDecodePct)
 	}
@@ -52,7 +53,7 @@ func (d *deployment) provenanceText() string {
 // text shows the parts of a pass.
 func (s *shownPass) text(d *deployment) string {
 	out := newTableWriter()
-	out.AppendHeader(table.Row{"part", "of", "ms", "share", ""})
+	out.AppendHeader(table.Row{"part", "of", "ms", "share", "note"})
 	out.SetColumnConfigs(rightAligned(3, 4))
 	out.SuppressEmptyColumns()
 	decode := false

@@ -16,9 +16,11 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/engine"
 	"github.com/servegrid/servegrid/simcore/metrics"
+	"github.com/servegrid/servegrid/simcore/perfmodel"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
@@ -171,22 +173,37 @@ func printReport(w io.Writer, report *simcore.Report, cfg simcore.Config, wall t
 func timingText(report *simcore.Report, cfg simcore.Config) string {
 	var b strings.Builder
 	if p := cfg.Timing.Provenance(); p.Data != "" {
-		fmt.Fprintf(&b, "Timing: %s, %s", cfg.Timing.Source, p.Data)
-		if p.PrefillErrorPct > 0 {
-			fmt.Fprintf(&b, ", prefill within %.2g %%, decode within %.2g %%", p.PrefillErrorPct, p.DecodeErrorPct)
-		}
-		fmt.Fprintf(&b, "; %d KV blocks a worker\n", cfg.Engine.NumGPUBlocks)
+		fmt.Fprintf(&b, "Timing: %s, %s%s; %d KV blocks a worker\n", cfg.Timing.Source, p.Data, errorText(cfg.Timing), cfg.Engine.NumGPUBlocks)
 		if p.Anomaly {
-			b.WriteString("Warning: the source of these tables is suspect: a pass takes more than twice as long as on the best backend.\n")
+			b.WriteString("Warning: the source of these tables is suspect: a pass takes more than twice as long as on the best backend, or attention less than the peak of the GPU allows.\n")
 		}
 	}
-	if report.ExtrapolatedPassRatio > 0 {
-		fmt.Fprintf(&b, "Warning: %.2g %% of the passes lie outside of the data behind the timing model.\n", 100*report.ExtrapolatedPassRatio)
+	if share := report.ExtrapolatedPassRatio; share > 0 {
+		fmt.Fprintf(&b, "Warning: %s of the passes lie outside of the data behind the timing model.\n", results.WholePercent(share))
 	}
-	if c := report.Cost; c != nil && c.USD > 0 {
+	switch c := report.Cost; {
+	case c == nil || report.GPUHours == 0:
+	case c.USD > 0:
 		fmt.Fprintf(&b, "Cost: %.4g USD, %.4g USD per million input tokens, %.4g USD per million output tokens\n", c.USD, c.USDPerMtokInput, c.USDPerMtokOutput)
+	default:
+		fmt.Fprintf(&b, "Cost: no price of %s; give one with --set prices.%[1]s=USD\n", cfg.Timing.GPU)
 	}
 	return b.String()
+}
+
+// errorText says how far prices may be off. Tables are compared with the program that they come from, not with a GPU.
+func errorText(timing perfmodel.Config) string {
+	p := timing.Provenance()
+	if p.PrefillErrorPct == 0 && p.DecodeErrorPct == 0 {
+		return ""
+	}
+	prefill, decode := errorPct(p.PrefillErrorPct), errorPct(p.DecodeErrorPct)
+	row, err := timing.Row()
+	if timing.Source != perfmodel.SourceTable || err != nil {
+		return fmt.Sprintf(", ±%s %% in prefill, ±%s %% in decode", prefill, decode)
+	}
+	program, _, _ := strings.Cut(row.Generator, " ")
+	return fmt.Sprintf(", within %s %% (prefill) and %s %% (decode) of %s", prefill, decode, program)
 }
 
 // grouped formats with two decimals and commas between thousands.

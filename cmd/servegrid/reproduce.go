@@ -8,6 +8,7 @@ import (
 
 	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/simcore/perfmodel/catalogue"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
@@ -38,6 +39,9 @@ func reproduceCommand(p gridspec.Point) string {
 	standard, _ := simcore.DefaultConfig().Resolve()
 	for _, kv := range differences("", p.Config, standard) {
 		words = append(words, "--set", kv)
+	}
+	if gpu, err := catalogue.FindGPU(p.Config.Timing.GPU); p.GPUPrice.USDPerHour > 0 && (err != nil || gpu.USDPerHour != p.GPUPrice.USDPerHour) {
+		words = append(words, "--set", fmt.Sprintf("prices.%s=%v", p.Config.Timing.GPU, p.GPUPrice.USDPerHour))
 	}
 	for i, w := range words {
 		words[i] = shellQuote(w)
@@ -78,6 +82,9 @@ func flatten(v reflect.Value, prefix string, into map[string]string) {
 func settingText(path string, v reflect.Value) string {
 	if gridspec.IsNullable(path) && v.IsZero() {
 		return "null"
+	}
+	if v.Kind() == reflect.String {
+		return gridspec.OverrideText(v.String())
 	}
 	return fmt.Sprint(v.Interface())
 }

@@ -78,7 +78,11 @@ looks whether trace files can be read, but does not read them: a damaged trace s
 				return err
 			}
 			f.warn(st, spec)
-			return printText(st.stdout, "%s is valid: %s\n", args[0], plural(len(points), "point"))
+			impossible := ""
+			if n := countSkipped(points); n > 0 {
+				impossible = fmt.Sprintf(", of which %d are impossible and stay rows with the reason", n)
+			}
+			return printText(st.stdout, "%s is valid: %s%s\n", args[0], plural(len(points), "point"), impossible)
 		},
 	}
 	f.add(cmd)
@@ -111,6 +115,9 @@ func newSpecExpand(st *state) *cobra.Command {
 				return err
 			}
 			f.warn(st, spec)
+			if n := countSkipped(points); n > 0 {
+				_ = printText(st.stderr, "note: %d of %s are impossible; a sweep skips them and keeps their rows with the reason\n", n, plural(len(points), "point"))
+			}
 			if estimate {
 				return printEstimate(cmd, st, spec, points)
 			}
@@ -131,6 +138,17 @@ func newSpecExpand(st *state) *cobra.Command {
 	cmd.Flags().StringVar(&format, "format", "table", "table, json or count")
 	cmd.Flags().BoolVar(&estimate, "estimate", false, "simulate a few points to estimate the time and memory of the sweep")
 	return cmd
+}
+
+// countSkipped counts the points that on_invalid: skip leaves out of the simulation.
+func countSkipped(points []gridspec.Point) int {
+	n := 0
+	for i := range points {
+		if points[i].SkipReason != "" {
+			n++
+		}
+	}
+	return n
 }
 
 func renderPoints(points []gridspec.Point) string {

@@ -88,12 +88,12 @@ function drawFrontierLines(state, frontiers, place) {
 function drawPoints(series, frontier, place) {
   const group = svg("g", {});
   for (const s of series) {
-    let solid = "", hollow = "";
+    let solid = "", crosses = "";
     for (const row of s.rows) {
-      if (infeasibleRows.has(row)) hollow += mark(s.shape, row, ...place(row), 3.2);
+      if (infeasibleRows.has(row)) crosses += missMark(row, ...place(row), 3.4);
       else if (!frontier.has(row)) solid += mark(s.shape, row, ...place(row), 3.4);
     }
-    if (hollow) group.append(svg("path", { class: "infeasible", stroke: s.color, d: hollow }));
+    if (crosses) group.append(svg("path", { class: "infeasible", stroke: s.color, d: crosses }));
     if (solid) group.append(svg("path", { class: "dominated", fill: s.color, d: solid }));
   }
   return group;

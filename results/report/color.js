@@ -46,20 +46,32 @@ function makeSeries(column, rows) {
   return [...series, none].filter((s) => s.rows.length > 0);
 }
 
-// outline is the path of a shape around a point.
+// outline is the path of a shape around a point, drawn clockwise.
 function outline(shape, x, y, r) {
   switch (shape) {
     case "square": { const a = r * 0.88; return `M${x - a} ${y - a}h${2 * a}v${2 * a}h${-2 * a}z`; }
     case "triangle": return `M${x} ${y - r * 1.2}l${r * 1.15} ${r * 2}h${-2.3 * r}z`;
-    case "triangle-down": return `M${x} ${y + r * 1.2}l${r * 1.15} ${-r * 2}h${-2.3 * r}z`;
+    case "triangle-down": return `M${x} ${y + r * 1.2}l${-r * 1.15} ${-r * 2}h${2.3 * r}z`;
     case "diamond": { const a = r * 1.25; return `M${x} ${y - a}l${a} ${a}l${-a} ${a}l${-a} ${-a}z`; }
     case "cross": { const a = r * 0.42, b = r * 1.1; return `M${x - a} ${y - b}h${2 * a}v${b - a}h${b - a}v${2 * a}h${a - b}v${b - a}h${-2 * a}v${a - b}h${a - b}v${-2 * a}h${b - a}z`; }
   }
-  return `M${x - r} ${y}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0z`;
+  return circle(x, y, r, 1);
 }
 
-// ringed is the path of a shape with a hole, to be filled by the rule evenodd.
-const ringed = (shape, x, y, r) => outline(shape, x, y, r) + outline("circle", x, y, r * 0.48);
+// circle is the path of a circle, clockwise or, with a turn of 0, the other way.
+const circle = (x, y, r, turn) => `M${x - r} ${y}a${r} ${r} 0 1 ${turn} ${2 * r} 0a${r} ${r} 0 1 ${turn} ${-2 * r} 0z`;
+
+// ringed is the path of a shape with a hole: drawn the other way it stays empty, and marks that overlap stay full.
+const ringed = (shape, x, y, r) => outline(shape, x, y, r) + circle(x, y, r * 0.48, 0);
+
+// crossed is the path of two strokes across each other, and not to be filled.
+function crossed(x, y, r) {
+  const a = r * 0.8;
+  return `M${x - a} ${y - a}l${2 * a} ${2 * a}M${x + a} ${y - a}l${-2 * a} ${2 * a}`;
+}
 
 // mark is the path of a row's mark: one with a hole where its timing is analytic.
 const mark = (shape, row, x, y, r) => (isAnalytic(row) ? ringed : outline)(shape, x, y, r);
+
+// missMark is the path of the mark of a row that misses the SLA: a cross, inside a ring where its timing is analytic.
+const missMark = (row, x, y, r) => crossed(x, y, isAnalytic(row) ? r * 0.8 : r) + (isAnalytic(row) ? outline("circle", x, y, r * 1.25) : "");

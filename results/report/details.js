@@ -31,7 +31,7 @@ function tooltipContent(state, row, frontier) {
   const figures = [state.y, state.x].map((column) => [title(column), averaged(column, row)]);
   const n = replicatesOf(row).length;
   return [html("div", { class: "state" }, stateBadge(row, frontier), n > 1 ? html("span", { class: "muted" }, `mean of ${n} replicates`) : null),
-    pairs([...axisPairs(row), null, ...figures, ...missPairs(row), ...below(timingPairs(row))]), suspectNote(row)];
+    pairs([...axisPairs(row), null, ...figures, ...missPairs(row), ...below(timingPairs(row))]), warnings(row)];
 }
 
 // missPairs names the bounds that an infeasible row misses, below a rule.
@@ -68,7 +68,8 @@ function drawDetails(element, row, frontier, suggestion) {
   fill(element, html("div", { class: "details" },
     html("div", { class: "details-head" }, point, stateBadge(row, frontier)),
     note ? html("p", { class: "muted" }, note) : null,
-    suspectNote(row),
+    warnings(row),
+    suggestion ? analyticNote(row) : null,
     html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Figures of the point" },
       pairs([...axisPairs(row), null, ...objectives, ...missPairs(row), ...below(timingPairs(row)), null, ...metrics.filter(([name]) => !objectives.some(([o]) => o === name)), null, ...others])),
     command ? html("div", { class: "command" }, html("div", { class: "command-head" }, html("h3", {}, "Reproduce"), copyButton(command)), html("pre", {}, command)) : null,

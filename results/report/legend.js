@@ -1,8 +1,17 @@
 // The legend: which colour is which value, and a click hides a series.
 
+const swatchPaths = {
+  ring: () => ringed("circle", 7, 7, 5.5),
+  faint: (shape) => outline(shape, 7, 7, 4),
+  cross: () => crossed(7, 7, 4.5),
+  "ringed cross": () => crossed(7, 7, 3.6) + outline("circle", 7, 7, 5.6),
+};
+
 function swatch(shape, color, look) {
-  const attributes = look === "hollow" ? { fill: "none", stroke: color, "stroke-width": 1.4 } : { fill: color, "fill-opacity": look === "faint" ? 0.35 : 1 };
-  return svg("svg", { class: "swatch", viewBox: "0 0 14 14", "aria-hidden": "true" }, svg("path", { d: look === "ring" ? ringed(shape, 7, 7, 5.5) : outline(shape, 7, 7, look ? 4 : 5), ...attributes }));
+  const strokes = look === "cross" || look === "ringed cross";
+  const attributes = strokes ? { fill: "none", stroke: color, "stroke-width": 1.4 } : { fill: color, "fill-opacity": look === "faint" ? 0.35 : 1 };
+  const d = swatchPaths[look] ? swatchPaths[look](shape) : outline(shape, 7, 7, 5);
+  return svg("svg", { class: "swatch", viewBox: "0 0 14 14", "aria-hidden": "true" }, svg("path", { d, ...attributes }));
 }
 
 function drawLegend(element, state, series, onToggle) {
@@ -21,7 +30,10 @@ function drawLegend(element, state, series, onToggle) {
   }
   const ink = getComputedStyle(document.body).color;
   const key = (look, text) => html("div", {}, swatch("circle", ink, look), text);
-  const timing = timingKeys(series.flatMap((s) => s.rows)).map(([look, text, hint]) => (look ? key(look, text) : html("div", { class: "bad", title: hint }, text)));
-  parts.push(html("div", { class: "legend-keys" }, key("", "frontier"), key("faint", "dominated"), report.constraints.length ? key("hollow", "misses the SLA") : null, timing));
+  const rows = series.flatMap((s) => s.rows);
+  const timing = timingKeys(rows).map(([look, text, hint]) => (look ? key(look, text) : html("div", { class: "bad", title: hint }, text)));
+  const bothMissAndAnalytic = rows.some((row) => infeasibleRows.has(row) && isAnalytic(row));
+  parts.push(html("div", { class: "legend-keys" }, key("", "frontier"), key("faint", "dominated"), report.constraints.length ? key("cross", "misses the SLA") : null, timing,
+    bothMissAndAnalytic ? key("ringed cross", "analytic and misses the SLA") : null));
   fill(element, parts);
 }

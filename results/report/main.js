@@ -129,6 +129,12 @@ function drawSummary() {
   byID("summary").textContent = parts.join(" · ");
 }
 
+// drawCautions lists what to know before trusting the frontier.
+function drawCautions() {
+  byID("cautions").hidden = report.cautions.length === 0;
+  fill(byID("cautions"), report.cautions.map((text) => html("li", {}, `⚠ ${text}`)));
+}
+
 function drawTableControls() {
   const count = html("span", { class: "muted", role: "status" });
   const say = (n) => { count.textContent = n === report.rows ? plural(n, "row") : `${n.toLocaleString("en-US")} of ${plural(report.rows, "row")}`; };
@@ -189,6 +195,7 @@ function drawFooter() {
 
 const table = makeTable(byID("table"), pin);
 drawSummary();
+drawCautions();
 drawTiles();
 drawFailures(drawTableControls());
 drawSpec();

@@ -2,7 +2,7 @@
 
 const rowHeight = 30;
 const printedRows = 60;
-const usualMetrics = ["output_throughput_tok_s", "mean_ttft_ms", "p99_ttft_ms", "mean_itl_ms", "p99_itl_ms", "prefix_cache_reused_ratio", "sla_attainment", "gpu_hours", "cost_usd_per_mtok_output"];
+const usualMetrics = ["rejected_requests", "output_throughput_tok_s", "mean_ttft_ms", "p99_ttft_ms", "mean_itl_ms", "p99_itl_ms", "prefix_cache_reused_ratio", "sla_attainment", "gpu_hours", "cost_usd_per_mtok_output"];
 
 const frontierColumn = {
   name: "on_frontier", label: "★", unit: "", kind: "bool", role: "point", doc: "On the frontier of the objectives.",
@@ -12,7 +12,7 @@ const frontierColumn = {
 // leadingColumns come first: outcome, axes, what the analysis bounds and optimises, then what follows from the axes.
 function leadingColumns() {
   const names = [...axes.map((c) => c.name), "replicate", ...report.constraints.map((c) => c.column),
-    ...report.objectives.map((o) => o.name), ...report.columns.filter((c) => c.role === "derived").map((c) => c.name), "gpus"];
+    ...report.objectives.map((o) => o.name), "rejected_requests", ...report.columns.filter((c) => c.role === "derived").map((c) => c.name), "gpus"];
   if (statusColumn && distinct(statusColumn).length > 1) names.unshift("status");
   const sources = columnsByName.get("timing_source");
   if (sources && distinct(sources).length > 1) names.push("timing_source");
@@ -75,9 +75,18 @@ function columnWidth(column) {
   if (!column.width) {
     const longest = column.values.reduce((max, v) => Math.max(max, formatValue(v).length), 0);
     const heading = Math.max(...title(column).split(/[ _]/).map((w) => w.length), Math.ceil(title(column).length / 2.2));
-    column.width = column === frontierColumn ? 52 : Math.round(Math.min(260, Math.max(longest, heading + 2, 7) * 7.4 + 26));
+    const words = column.kind === "string" ? distinct(column).filter((v) => v.length > longest - 4).reduce((max, v) => Math.max(max, textWidth(v)), 0) : 0;
+    column.width = column === frontierColumn ? 52 : Math.round(Math.min(260, Math.max(words, Math.max(longest, heading + 2, 7) * 7.4) + 28));
   }
   return column.width;
+}
+
+const ruler = document.createElement("canvas").getContext("2d");
+
+// textWidth is the width of a word in a cell, which a count of letters only guesses: m and _ are wide.
+function textWidth(text) {
+  ruler.font = `12.5px ${getComputedStyle(document.body).fontFamily}`;
+  return ruler.measureText(text).width;
 }
 
 function headCell(column, view, onSort) {

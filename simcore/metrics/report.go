@@ -118,6 +118,9 @@ type Field struct {
 	Doc string
 	// Integer marks counts.
 	Integer bool
+	// Sampled marks figures of a distribution over completed requests. Without any the reference reports 0, which is no
+	// latency to compare.
+	Sampled bool
 	// Better says which way the figure gets better.
 	Better Direction
 
@@ -235,7 +238,7 @@ func summaryFields(name, unit, what string, better Direction, of func(*Report) *
 		if st.key == "std" {
 			b = LowerIsBetter
 		}
-		fs[i] = Field{Name: st.key + "_" + name, Unit: unit, Doc: st.doc + what + ".", Better: b,
+		fs[i] = Field{Name: st.key + "_" + name, Unit: unit, Doc: st.doc + what + ".", Better: b, Sampled: true,
 			get: func(r *Report) (float64, bool) { return st.get(of(r)), true }}
 	}
 	return fs

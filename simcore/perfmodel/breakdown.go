@@ -79,11 +79,13 @@ func (m decomposed) prefillParts(p *Pass) []Part {
 	if m.covers != nil {
 		attention.Extrapolated = !m.covers.MeasuredPrefill(b, f.Length)
 	}
-	return []Part{
-		{Kind: PartTokens, Tokens: tokens, Ms: m.Tokens(tokens), Extrapolated: m.covers != nil && !m.covers.MeasuredTokens(m.perRank(f.Tokens))},
-		{Kind: PartLogits, Requests: logits, Ms: m.Requests(logits)},
-		attention,
+	rest := Part{Kind: PartTokens, Tokens: tokens, Ms: m.Tokens(tokens), Extrapolated: m.covers != nil && !m.covers.MeasuredTokens(m.perRank(f.Tokens))}
+	if ms := m.Requests(logits); ms < 0 {
+		rest.Ms += ms // of legacy tables it is just what the other parts leave to the whole
+	} else {
+		return []Part{rest, {Kind: PartLogits, Requests: logits, Ms: ms}, attention}
 	}
+	return []Part{rest, attention}
 }
 
 func (m decomposed) decodeParts(p *Pass) []Part {

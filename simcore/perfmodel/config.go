@@ -107,6 +107,14 @@ func (c Config) UsedMode() string {
 	return c.Mode
 }
 
+// Ranks is the number of data-parallel ranks that a model prices one by one. The models that know no GPU have one.
+func (c Config) Ranks() int {
+	if !c.knowsGPU() {
+		return 1
+	}
+	return c.DP
+}
+
 // knowsGPU reports whether the source prices a GPU and a model.
 func (c Config) knowsGPU() bool { return c.Source == SourceTable || c.Source == SourceAnalytic }
 
@@ -164,20 +172,24 @@ func (c Config) validateUnused() problem.List {
 		key, value string
 		sources    []string
 	}{
-		{"model", c.Model, []string{SourceTable, SourceAnalytic}},
-		{"dtype", c.DType, []string{SourceTable, SourceAnalytic}},
-		{"backend", c.Backend, []string{SourceTable, SourceAnalytic}},
-		{"backend_version", c.BackendVersion, []string{SourceTable}},
-		{"gemm_dtype", c.GEMMDType, []string{SourceTable}},
-		{"moe_dtype", c.MoEDType, []string{SourceTable}},
-		{"fmha_dtype", c.FMHADType, []string{SourceTable}},
-		{"kv_cache_dtype", c.KVCacheDType, []string{SourceTable, SourceAnalytic}},
-		{"tables", c.Tables, []string{SourceTable}},
+		// A profile takes memory and context length from the model that it was measured with.
+		{"model", c.Model, []string{SourceTable, SourceAnalytic, SourceProfile}},
+		{"dtype", c.DType, []string{SourceTable, SourceAnalytic, SourceProfile}},
+		{"backend", c.Backend, []string{SourceTable, SourceAnalytic, SourceProfile}},
+		{"backend_version", c.BackendVersion, []string{SourceTable, SourceProfile}},
+		{"gemm_dtype", c.GEMMDType, []string{SourceTable, SourceProfile}},
+		{"moe_dtype", c.MoEDType, []string{SourceTable, SourceProfile}},
+		{"fmha_dtype", c.FMHADType, []string{SourceTable, SourceProfile}},
+		{"kv_cache_dtype", c.KVCacheDType, []string{SourceTable, SourceAnalytic, SourceProfile}},
+		{"tables", c.Tables, []string{SourceTable, SourceProfile}},
 		{"profile", c.Profile, []string{SourceProfile}},
 	} {
 		if s.value != "" && slices.Contains(Sources(), c.Source) && !slices.Contains(s.sources, c.Source) {
-			l.Add(s.key, s.value, "only source %s takes it; this is source %s", strings.Join(s.sources, " or "), c.Source)
+			l.Add(s.key, s.value, "only source %s takes it; this is source %s", strings.Join(s.sources, ", "), c.Source)
 		}
+	}
+	if !c.Corrections && slices.Contains(Sources(), c.Source) && c.Source != SourceTable && c.Source != SourceProfile {
+		l.Add("corrections", c.Corrections, "only source table has any; this is source %s", c.Source)
 	}
 	if c.Mode != ModeMocker && slices.Contains(Modes(), c.Mode) && !c.knowsGPU() && slices.Contains(Sources(), c.Source) {
 		l.Add("mode", c.Mode, "only sources table and analytic know what a pass consists of; this is source %s", c.Source)

@@ -1,16 +1,15 @@
 package perfmodel
 
 import (
-	"os"
 	"sync"
-	"time"
 
 	"github.com/servegrid/servegrid/simcore/perfmodel/catalogue"
 	"github.com/servegrid/servegrid/simcore/perfmodel/profile"
 	"github.com/servegrid/servegrid/simcore/perfmodel/tables"
 )
 
-// Files that configurations name are read once and shared by all simulations. They are read again when they change.
+// Files that configurations name are read once by a program: what is simulated is then what the points were named after,
+// even when a file changes meanwhile.
 var (
 	profiles files[*profile.Profile]
 	models   files[namedModel]
@@ -23,32 +22,27 @@ type namedModel struct {
 	dtype string
 }
 
-// files remembers what was read from a path.
+// files remembers what was read from a path, be it an error.
 type files[T any] struct {
 	mu   sync.Mutex
-	read map[string]fileState[T]
+	read map[string]outcome[T]
 }
 
-type fileState[T any] struct {
-	modified time.Time
-	size     int64
-	value    T
-	err      error
+type outcome[T any] struct {
+	value T
+	err   error
 }
 
 func (f *files[T]) get(path string, read func(string) (T, error)) (T, error) {
-	var now fileState[T]
-	if info, err := os.Stat(path); err == nil {
-		now.modified, now.size = info.ModTime(), info.Size()
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if old, ok := f.read[path]; ok && old.modified.Equal(now.modified) && old.size == now.size {
-		return old.value, old.err
+	if known, ok := f.read[path]; ok {
+		return known.value, known.err
 	}
+	var now outcome[T]
 	now.value, now.err = read(path)
 	if f.read == nil {
-		f.read = map[string]fileState[T]{}
+		f.read = map[string]outcome[T]{}
 	}
 	f.read[path] = now
 	return now.value, now.err

@@ -5,7 +5,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
+
+	"github.com/servegrid/servegrid/simcore/perfmodel/catalogue"
+	"github.com/servegrid/servegrid/simcore/perfmodel/tables"
 )
 
 // Provenance says where the prices of a resolved configuration come from.
@@ -19,7 +23,8 @@ type Provenance struct {
 	// 99th percentile against their source, for the roofline the band that was measured against tables; 0 when
 	// that is not known.
 	PrefillErrorPct, DecodeErrorPct float64
-	// Anomaly marks tables whose source is suspect: a pass takes more than twice as long as on the best backend.
+	// Anomaly marks tables whose source is suspect: a pass takes more than twice as long as on the best backend, or
+	// attention less than the GPU's peak allows.
 	Anomaly bool
 }
 
@@ -39,7 +44,7 @@ func (c Config) Provenance() Provenance {
 			Data:            fmt.Sprintf("%s %s on %s (%s)", row.Backend, row.BackendVersion, row.System, row.Generator),
 			Digest:          row.Digest(),
 			PrefillErrorPct: row.Prefill.P99, DecodeErrorPct: row.Decode.P99,
-			Anomaly: row.Anomaly,
+			Anomaly: row.Anomaly || beatsPeak(data, row),
 		}
 	case SourceAnalytic:
 		p := Provenance{Data: "roofline of " + c.GPU}
@@ -52,23 +57,55 @@ func (c Config) Provenance() Provenance {
 		return p
 	case SourceProfile:
 		if read, err := readProfile(c.Profile); err == nil {
-			return Provenance{Data: "profile", Digest: read.Digest()}
+			return Provenance{Data: filepath.Base(c.Profile), Digest: read.Digest()}
 		}
 	}
 	return Provenance{}
 }
 
+// beatsPeak reports whether a table has prompts whose attention takes fewer ms than its arithmetic at the GPU's peak. Some
+// releases of the source extrapolate so.
+func beatsPeak(data *tables.Set, row *tables.Config) bool {
+	gpu, err := catalogue.FindGPU(row.System)
+	if err != nil {
+		return false
+	}
+	m, _, err := catalogue.FindModel(row.Model)
+	if err != nil || m.IsMLA() || m.Window > 0 {
+		return false // their arithmetic depends on how the kernel does it
+	}
+	t, err := data.Load(row, false)
+	if err != nil {
+		return false
+	}
+	peak := gpu.BF16TFLOPS
+	if row.FMHA == "fp8" {
+		peak = max(peak, gpu.FP8TFLOPS)
+	}
+	const slack, flopsPerMs = 1.05, 1e9
+	for _, length := range []int{4096, 16384, 32768} {
+		// Causal attention multiplies half of a square twice, with two operations a product.
+		flops := 2 * float64(m.Layers) * float64(m.Heads) / float64(row.TP) * float64(m.HeadDim) * float64(length) * float64(length)
+		if flops/t.PrefillAttention(1, length, 0) > peak*flopsPerMs*slack {
+			return true
+		}
+	}
+	return false
+}
+
 // Portable is the configuration with what its files hold in place of their paths, so that it means the same on
 // every machine.
 func (c Config) Portable() Config {
-	switch digest := c.Provenance().Digest; {
-	case digest == "":
-	case c.Source == SourceTable:
+	digest := c.Provenance().Digest
+	switch c.Source {
+	case SourceTable:
 		c.Tables = digest
-	case c.Source == SourceProfile:
-		c.Profile = digest
-	case c.Source == SourceAnalytic:
-		c.Model = digest
+	case SourceProfile:
+		// The tables and the model only size the KV pool, which the configuration states.
+		c.Profile, c.Tables = digest, ""
+	}
+	if IsModelFile(c.Model) {
+		c.Model = digestOfModel(c.Model)
 	}
 	return c
 }

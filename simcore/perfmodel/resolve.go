@@ -30,9 +30,17 @@ func (c Config) Resolve(set rules.Set, engineType string) (Resolution, problem.L
 	gpuProblems := c.nameGPU()
 	c.Source = c.ChosenSource()
 	problems := append(c.validate(), gpuProblems...)
-	if len(problems) > 0 {
+	if slices.ContainsFunc(problems, func(p problem.Problem) bool { return slices.Contains(deploymentKeys, p.Path) }) {
 		return Resolution{Config: c}, problems
 	}
+	out, found := c.resolveSource(set, engineType)
+	return out, append(problems, found...)
+}
+
+// deploymentKeys are the settings without which nothing can be said about the others.
+var deploymentKeys = []string{"source", "gpu", "model", "backend", "tp", "dp", "ep", "tables", "profile"}
+
+func (c Config) resolveSource(set rules.Set, engineType string) (Resolution, problem.List) {
 	if c.knowsGPU() {
 		if l := c.missing(); len(l) > 0 {
 			return Resolution{Config: c}, l
@@ -47,18 +55,39 @@ func (c Config) Resolve(set rules.Set, engineType string) (Resolution, problem.L
 	case SourceAnalytic:
 		return c.resolveAnalytic()
 	case SourceProfile:
-		var l problem.List
-		if c.Profile == "" {
-			l.Add("profile", "", "source profile needs the file of a profile")
-		} else if _, err := readProfile(c.Profile); err != nil {
-			l.Add("profile", c.Profile, "%v", err)
-		}
-		return Resolution{Config: c}, l
+		return c.resolveProfile(set, engineType)
 	}
 	return Resolution{Config: c}, nil
 }
 
-// nameGPU gives the GPU its canonical name; when it has none, the problems name an unknown model too. A folder of tables may know GPUs that the catalogue does not.
+// resolveProfile reads the profile. Where GPU and model are named, memory and context length are those that tables or
+// roofline would give.
+func (c Config) resolveProfile(set rules.Set, engineType string) (Resolution, problem.List) {
+	var l problem.List
+	if c.Profile == "" {
+		l.Add("profile", "", "source profile needs the file of a profile")
+	} else if _, err := readProfile(c.Profile); err != nil {
+		l.Add("profile", c.Profile, "%v", err)
+	}
+	if c.Model == "" {
+		return Resolution{Config: c}, l
+	}
+	if c.GPU == "" {
+		m, _, err := readModel(c.Model)
+		if err != nil {
+			return Resolution{Config: c}, append(l, refusal("model", c.Model, err)...)
+		}
+		return Resolution{Config: c, ContextLength: m.ContextLength}, l
+	}
+	served := c
+	served.Source, served.Profile, served.PrefillMs, served.DecodeMs = SourceAuto, "", 0, 0
+	out, problems := served.Resolve(set, engineType)
+	out.Config.Source, out.Config.Profile = SourceProfile, c.Profile
+	return out, append(l, problems...)
+}
+
+// nameGPU gives the GPU its canonical name; when it has none, the problems name an unknown model too. A folder of
+// tables may know GPUs that the catalogue does not.
 func (c *Config) nameGPU() problem.List {
 	if c.GPU == "" {
 		return nil
@@ -115,7 +144,7 @@ func (c Config) ChosenSource() string {
 }
 
 // IsModelFile reports whether a model is given by the path of its Hugging Face config.json.
-func IsModelFile(model string) bool { return strings.HasSuffix(model, ".json") }
+func IsModelFile(model string) bool { return strings.HasSuffix(strings.ToLower(model), ".json") }
 
 // Files returns the settings that are paths of files.
 func (c *Config) Files() []*string {
@@ -157,6 +186,7 @@ func (c Config) resolveTable(set rules.Set) (Resolution, problem.List) {
 		problems = c.checkTables(data, row, problems)
 	}
 	if len(problems) > 0 {
+		c.offerRoofline(problems)
 		return Resolution{Config: c}, problems
 	}
 	c.GPU, c.Model, c.DType, c.Backend, c.BackendVersion = row.System, row.Model, row.DType, row.Backend, row.BackendVersion
@@ -166,8 +196,22 @@ func (c Config) resolveTable(set rules.Set) (Resolution, problem.List) {
 	if same, l := data.Find(plain.query()); len(l) == 0 && same == row {
 		c = plain // the variant's name says it all
 	}
+	c.KVCacheDType = row.KV
 	need := row.Memory()
 	return Resolution{Config: c, Memory: &need, ContextLength: contextLength}, nil
+}
+
+// offerRoofline adds to the problem of a deployment that was not measured that it can be priced all the same.
+func (c Config) offerRoofline(problems problem.List) {
+	last := &problems[len(problems)-1]
+	if !slices.Contains([]string{"model", "dtype", "tp", "dp", "ep", "backend"}, last.Path) {
+		return
+	}
+	c.Source, c.BackendVersion, c.Tables = SourceAnalytic, "", ""
+	c.GEMMDType, c.MoEDType, c.FMHADType, c.KVCacheDType = "", "", "", ""
+	if _, _, refused := c.roofline(); len(refused) == 0 {
+		last.Allowed += "; source: analytic prices it by a roofline"
+	}
 }
 
 // checkTables blames a folder of the user's own for damage to its files, before anything is simulated. The row is nil when
@@ -246,6 +290,12 @@ func (c Config) roofline() (*roofline.Roofline, Config, problem.List) {
 	}
 	if c.DType == "" {
 		c.DType = dtype
+	}
+	if c.KVCacheDType == "" {
+		c.KVCacheDType = "bfloat16" // as the tables spell it
+		if model.KVDType(c.DType) == catalogue.FP8 {
+			c.KVCacheDType = catalogue.FP8
+		}
 	}
 	c.EP = max(1, c.EP)
 	r, l := roofline.New(roofline.Deployment{

@@ -93,6 +93,7 @@ func TestAutomaticSource(t *testing.T) {
 func TestCanonicalNames(t *testing.T) {
 	llama := with(func(c *Config) {
 		c.Source, c.GPU, c.Model, c.DType, c.Backend, c.BackendVersion, c.EP = SourceTable, "h200_sxm", "llama-3.1-8b", "bf16", "vllm", "0.24.0", 1
+		c.KVCacheDType = "bfloat16"
 	})
 	changed := func(c Config, change func(*Config)) Config {
 		change(&c)
@@ -124,6 +125,7 @@ func TestCanonicalNames(t *testing.T) {
 		{"dtype of the checkpoint", deployed("h200", "Qwen/Qwen3-32B-FP8"), rules.Default, "sglang",
 			changed(llama, func(c *Config) {
 				c.Model, c.DType, c.Backend, c.BackendVersion = "qwen3-32b", "fp8_block", "sglang", "0.5.14"
+				c.KVCacheDType = "fp8"
 			})},
 		{"bf16 where the name says nothing", deployed("h200", "qwen3-32b"), rules.Default, "vllm", changed(llama, func(c *Config) { c.Model = "qwen3-32b" })},
 		{"dtypes that the variant has anyway", changed(deployed("h200", "llama-3.1-8b"), func(c *Config) { c.GEMMDType, c.KVCacheDType = "bfloat16", "bfloat16" }),
@@ -133,10 +135,12 @@ func TestCanonicalNames(t *testing.T) {
 		{"analytic", deployed("MI300", "meta-llama/Llama-3.1-8B"), rules.Default, "vllm",
 			with(func(c *Config) {
 				c.Source, c.GPU, c.Model, c.DType, c.Backend, c.EP = SourceAnalytic, "mi300x", "llama-3.1-8b", "bf16", "vllm", 1
+				c.KVCacheDType = "bfloat16"
 			})},
 		{"analytic with the dtype of the checkpoint", deployed("mi300x", "Qwen/Qwen3-14B-FP8"), rules.Default, "vllm",
 			with(func(c *Config) {
 				c.Source, c.GPU, c.Model, c.DType, c.Backend, c.EP = SourceAnalytic, "mi300x", "qwen3-14b", "fp8_block", "vllm", 1
+				c.KVCacheDType = "fp8"
 			})},
 		{"polynomial", DefaultConfig(), rules.Default, "vllm", with(func(c *Config) { c.Source = SourcePolynomial })},
 		{"polynomial on a GPU that has a price", with(func(c *Config) { c.Source, c.GPU = SourcePolynomial, "H200" }), rules.Default, "vllm",
@@ -221,16 +225,22 @@ func TestRefused(t *testing.T) {
 		{"settings of tables", fixed(func(c *Config) {
 			c.Model, c.DType, c.Backend, c.BackendVersion, c.GEMMDType, c.MoEDType, c.FMHADType, c.KVCacheDType = "llama-3.1-8b", "fp8", "vllm", "current", "a", "b", "c", "d"
 		}), []string{
-			"model: llama-3.1-8b is not allowed; only source table or analytic takes it; this is source fixed", "dtype: ", "backend: ", "backend_version: ",
+			"model: llama-3.1-8b is not allowed; only source table, analytic, profile takes it; this is source fixed", "dtype: ", "backend: ", "backend_version: ",
 			"gemm_dtype: ", "moe_dtype: ", "fmha_dtype: ", "kv_cache_dtype: ",
 		}},
 		{"settings of tables for the roofline", with(func(c *Config) {
 			c.GPU, c.Model, c.BackendVersion, c.GEMMDType = "mi300x", "llama-3.1-8b", "legacy", "fp8"
 		}),
-			[]string{"backend_version: legacy is not allowed; only source table takes it; this is source analytic", "gemm_dtype: "}},
+			[]string{"backend_version: legacy is not allowed; only source table, profile takes it; this is source analytic", "gemm_dtype: "}},
 		{"profile of another source", llama(func(c *Config) { c.Source, c.Profile = SourceTable, profile }), []string{"profile: " + profile + " is not allowed; only source profile takes it"}},
-		{"model beside a profile", with(func(c *Config) { c.Profile, c.Model = profile, "llama-3.1-8b" }), []string{"model: llama-3.1-8b is not allowed; only source table or analytic takes it; this is source profile"}},
-		{"tables of another source", fixed(func(c *Config) { c.Tables = "x" }), []string{"tables: x is not allowed; only source table takes it"}},
+		{"corrections of the roofline", with(func(c *Config) { c.GPU, c.Model, c.Corrections = "mi300x", "llama-3.1-8b", false }), []string{"corrections: false is not allowed; only source table has any"}},
+		{"a device for a profile", with(func(c *Config) { c.Profile = deviceLink(t, "p.csv") }), []string{"profile: "}},
+		{"a device for a model", deployed("h200", deviceLink(t, "config.json")), []string{"model: "}},
+		{"unknown model beside a profile", with(func(c *Config) { c.Profile, c.GPU, c.Model = profile, "h200", "llama-9-8b" }), []string{"model: llama-9-8b is not allowed; "}},
+		{"unknown model beside a profile without a GPU", with(func(c *Config) { c.Profile, c.Model = profile, "llama-9-8b" }), []string{"model: llama-9-8b is not allowed; "}},
+		{"everything that is wrong", llama(func(c *Config) { c.PrefillMs, c.DType, c.Mode = 3, "fp9", "exact" }), []string{"mode: exact", "prefill_ms: 3", "dtype: fp9"}},
+		{"what the roofline can", llama(func(c *Config) { c.TP = 16 }), []string{"tp: 16 is not allowed; llama-3.1-8b bf16 was measured on h200_sxm with vllm 0.24.0 for tp 1, 2, 4, 8"}},
+		{"tables of another source", fixed(func(c *Config) { c.Tables = "x" }), []string{"tables: x is not allowed; only source table, profile takes it"}},
 		{"durations beside tables", llama(func(c *Config) { c.PrefillMs, c.DecodeMs = 1, 2 }), []string{"prefill_ms: 1 is not allowed; only source fixed", "decode_ms: 2 is not allowed; only source fixed"}},
 		{"no profile", with(func(c *Config) { c.Source = SourceProfile }), []string{"profile: source profile needs the file of a profile"}},
 		{"several at once", with(func(c *Config) { c.Source, c.GPU, c.Mode, c.TP = "guess", "h20", "exact", 0 }), []string{"source: guess", "mode: exact", "tp: 0", "gpu: h20"}},
@@ -347,4 +357,50 @@ func BenchmarkResolve(b *testing.B) {
 			}
 		})
 	}
+}
+
+// TestProfiledDeployment checks that a profile on a named GPU and model has the memory and the context length that tables
+// give, and that it still prices the passes.
+func TestProfiledDeployment(t *testing.T) {
+	c := deployed("h200", "Qwen/Qwen3-32B")
+	c.Profile = writeFile(t, "p.csv", profileCSV)
+	got, problems := c.Resolve(rules.Set{}, "vllm")
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	tabled, problems := deployed("h200", "Qwen/Qwen3-32B").Resolve(rules.Set{}, "vllm")
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	if diff := cmp.Diff(tabled.Memory, got.Memory); diff != "" || got.ContextLength != 40960 {
+		t.Errorf("context %d, memory (-want +got):\n%s", got.ContextLength, diff)
+	}
+	if got.Config.Source != SourceProfile || got.Config.Model != "qwen3-32b" || got.Config.GPU != "h200_sxm" {
+		t.Errorf("resolved to %+v", got.Config)
+	}
+	again, problems := got.Config.Resolve(rules.Set{}, "sglang")
+	if diff := cmp.Diff(got, again); diff != "" || len(problems) > 0 {
+		t.Errorf("resolved twice: %v (-want +got):\n%s", problems, diff)
+	}
+	m, err := New(got.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := m.(profiled); !ok {
+		t.Errorf("passes are priced by %T", m)
+	}
+	c.GPU = ""
+	if got, problems = c.Resolve(rules.Set{}, "vllm"); len(problems) > 0 || got.Memory != nil || got.ContextLength != 40960 {
+		t.Errorf("without a GPU: %+v %v", got, problems)
+	}
+}
+
+// deviceLink returns a file that is none: reading such a one may never end.
+func deviceLink(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.Symlink(os.DevNull, path); err != nil {
+		t.Skip("there are no links here: ", err)
+	}
+	return path
 }

@@ -60,6 +60,9 @@ type Set struct {
 	// NoMemoryEstimate gives every worker 16384 KV blocks when their number is not given. Otherwise it follows from
 	// the memory of the GPU, where GPU and model are known.
 	NoMemoryEstimate bool
+	// SharedRankLimits lets the data-parallel ranks of a worker share max_num_seqs and max_num_batched_tokens. Otherwise
+	// each rank has its own, as ranks with schedulers of their own do.
+	SharedRankLimits bool
 	// UnlimitedContext leaves the context length of a known model out of account. Otherwise requests that exceed it are
 	// rejected or cut, as the serving engines do.
 	UnlimitedContext bool
@@ -113,6 +116,7 @@ func dynamo() Set {
 		SingleWorkerLoop:    true,
 		CompletedNeedsToken: true,
 		UncorrectedTables:   true,
+		SharedRankLimits:    true,
 		UnlimitedContext:    true,
 		Versions:            Versions{VLLM: "0.19.0", SGLang: "0.5.10", TensorRTLLM: "1.3.0rc10"},
 	}

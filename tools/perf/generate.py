@@ -2,8 +2,8 @@
 """Measure a performance model that is installed here and write tables of step times that servegrid reads.
 
     pip install aiconfigurator-core
-    python tools/perf/generate.py my-tables --only h200_sxm/vllm/qwen3-32b
-    servegrid perf import my-tables
+    python tools/perf/generate.py my-tables --only h200_sxm/vllm/current/qwen3-32b
+    servegrid perf import my-tables --output tables
 
 Without --only it measures every deployment of matrix.py, about half a second each. A model of your own:
 

@@ -20,11 +20,11 @@ func ReadModel(path string) (Model, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		file = filepath.Join(path, "config.json")
 	}
-	config, err := os.ReadFile(file)
+	config, err := readConfig(file)
 	if err != nil {
 		return Model{}, fmt.Errorf("model config: %w", err)
 	}
-	quantisation, err := os.ReadFile(filepath.Join(filepath.Dir(file), "hf_quant_config.json"))
+	quantisation, err := readConfig(filepath.Join(filepath.Dir(file), "hf_quant_config.json"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Model{}, fmt.Errorf("model config: %w", err)
 	}
@@ -36,6 +36,23 @@ func ReadModel(path string) (Model, error) {
 	m.Name = m.ID
 	m.HuggingFace[0].Path = m.ID
 	return m, nil
+}
+
+// maxConfigBytes bounds the size of a config.json; real ones have a few KiB.
+const maxConfigBytes = 16 << 20
+
+// readConfig reads a file that is neither a device nor a pipe nor huge.
+func readConfig(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no regular file", path)
+	case info.Size() > maxConfigBytes:
+		return nil, fmt.Errorf("%s has more than %d MiB", path, maxConfigBytes>>20)
+	}
+	return os.ReadFile(path)
 }
 
 // modelNameOf names a model after its folder, or its file when that has a name of its own.

@@ -49,6 +49,9 @@ func read(path string) (*Profile, error) {
 	if info.IsDir() {
 		return readFolder(path)
 	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("is no regular file")
+	}
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".npz":
 		return readNPZ(path)

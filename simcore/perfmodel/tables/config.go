@@ -83,7 +83,7 @@ func (c *Config) Memory() memory.Requirements { return c.requirements }
 // corrections and the memory. Rows with equal digests give equal results.
 func (c *Config) Digest() string {
 	sum := sha256.Sum256(fmt.Append(nil, c.tokensCurve, "|", c.requestsCurve, "|", c.generationCurve, "|", c.prefillAttention, "|",
-		c.generationAttention, "|", c.QKNormUs, "|", c.requirements))
+		c.generationAttention, "|", c.QKNormUs, "|", c.Layers, "|", c.requirements))
 	return hex.EncodeToString(sum[:8])
 }
 
@@ -274,7 +274,7 @@ var unavailableColumns = []string{"slot", "system", "backend", "model", "dtype",
 
 // readUnavailable reads the refused deployments; a folder without the file has none.
 func readUnavailable(files fs.FS) ([]Unavailable, error) {
-	text, err := fs.ReadFile(files, unavailableFile)
+	text, err := readRegular(files, unavailableFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -24,7 +24,7 @@ const maxFileBytes = 256 << 20
 
 // readPackedFile returns the unpacked text of a gzip file.
 func readPackedFile(files fs.FS, path string) (string, error) {
-	packed, err := fs.ReadFile(files, path)
+	packed, err := readRegular(files, path)
 	if err != nil {
 		return "", Fault{File: path, What: "cannot be read: " + fileCause(err)}
 	}
@@ -42,6 +42,20 @@ func readPackedFile(files fs.FS, path string) (string, error) {
 		return "", Fault{File: path, What: fmt.Sprintf("is over %d MiB when unpacked", maxFileBytes>>20)}
 	}
 	return text.String(), nil
+}
+
+// readRegular reads a file that is neither a device nor a pipe nor huge.
+func readRegular(files fs.FS, path string) ([]byte, error) {
+	info, err := fs.Stat(files, path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errors.New("it is no regular file")
+	case info.Size() > maxFileBytes:
+		return nil, fmt.Errorf("it has more than %d MiB", maxFileBytes>>20)
+	}
+	return fs.ReadFile(files, path)
 }
 
 // unpackedSize is what the end of a gzip file says about its unpacked size, as far as that is plausible: deflate

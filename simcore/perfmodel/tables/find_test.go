@@ -245,10 +245,15 @@ func TestDigest(t *testing.T) {
 	if len(known) < len(configs)/2 {
 		t.Errorf("%d digests of %d rows", len(known), len(configs))
 	}
-	changed := *configs[0]
-	changed.QKNormUs++
-	if changed.Digest() == configs[0].Digest() {
-		t.Error("the digest leaves out the corrections")
+	for name, change := range map[string]func(*Config){
+		"the corrections":                       func(c *Config) { c.QKNormUs++ },
+		"the layers of which each is corrected": func(c *Config) { c.Layers++ },
+	} {
+		changed := *configs[0]
+		change(&changed)
+		if changed.Digest() == configs[0].Digest() {
+			t.Errorf("the digest leaves out %s", name)
+		}
 	}
 }
 

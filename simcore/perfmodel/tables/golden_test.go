@@ -85,8 +85,8 @@ func TestGolden(t *testing.T) {
 		name            string
 		prefill, decode ErrorFigures
 	}{
-		{"golden.csv", ErrorFigures{0.1, 1.5, 3}, ErrorFigures{0.1, 2.5, 4}},
-		{"golden_legacy.csv", ErrorFigures{0.105, 2.25, 2.35}, ErrorFigures{0.025, 0.75, 1.15}},
+		{"golden.csv", ErrorFigures{0.02, 0.25, 0.4}, ErrorFigures{0.02, 0.6, 3.5}},
+		{"golden_legacy.csv", ErrorFigures{0.03, 1, 1.5}, ErrorFigures{0.02, 0.6, 0.8}},
 	} {
 		t.Run(file.name, func(t *testing.T) {
 			found := priced(t, file.name)

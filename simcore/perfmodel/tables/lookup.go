@@ -173,6 +173,9 @@ func (c *curve) at(v int) float64 {
 		return 0
 	}
 	i, distance := c.axis.segment(v)
+	if last := len(c.y) - 1; float64(v) > c.axis.knots[last] && c.slope[i] < 0 {
+		return c.y[last] // more work never takes less time
+	}
 	return c.y[i] + float64(c.slope[i]*distance)
 }
 
@@ -199,12 +202,19 @@ func (g *grid) at(b, s int) float64 {
 	width := len(g.length.knots)
 	k := row*width + column
 	low, high := g.values[k:k+2], g.values[k+width:k+width+2]
-	below := low[0] + float64((low[1]-low[0])*u)
-	above := high[0] + float64((high[1]-high[0])*u)
+	below, above := along(low, u), along(high, u)
 	if g.square {
 		below, above = float64(below*below), float64(above*above)
 	}
-	return below + float64((above-below)*float64(rowDistance*g.batch.inverse[row]))
+	return along([]float64{below, above}, float64(rowDistance*g.batch.inverse[row]))
+}
+
+// along interpolates between two values; beyond the second one it never falls, as more work never takes less time.
+func along(v []float64, t float64) float64 {
+	if t > 1 && v[1] < v[0] {
+		return v[1]
+	}
+	return v[0] + float64((v[1]-v[0])*t)
 }
 
 // measured reports whether the rows at or around b were measured up to s.

@@ -1,4 +1,4 @@
-package sweep
+package filelock
 
 import (
 	"errors"
@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// tryLock takes the lock of an open file without waiting. The system gives it back when the file is closed, also
+// Try takes the lock of an open file without waiting. The system gives it back when the file is closed, also
 // by the end of the process. Locks are mandatory here, so a byte far behind the text is locked: others can still
 // read whose lock it is.
-func tryLock(f *os.File) (taken bool, err error) {
+func Try(f *os.File) (taken bool, err error) {
 	at := &windows.Overlapped{OffsetHigh: 1 << 30}
 	err = windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, at)
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
@@ -18,6 +18,3 @@ func tryLock(f *os.File) (taken bool, err error) {
 	}
 	return err == nil, err
 }
-
-// syncDir does nothing: renames are durable without it, and folders cannot be synced.
-func syncDir(string) error { return nil }

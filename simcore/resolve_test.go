@@ -1,0 +1,54 @@
+package simcore
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/servegrid/servegrid/simcore/rules"
+)
+
+// TestResolveMemory checks what follows from the memory of a GPU, and that shares of it which change nothing are refused.
+func TestResolveMemory(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		change  func(*Config)
+		blocks  int
+		context int
+		problem string
+	}{
+		{"nothing known", func(*Config) {}, 16384, 0, ""},
+		{"GPU and model", func(c *Config) { c.Timing.GPU, c.Timing.Model = "h200", "qwen3-32b" }, 3904, 40960, ""},
+		{"given blocks", func(c *Config) { c.Timing.GPU, c.Timing.Model, c.Engine.NumGPUBlocks = "h200", "qwen3-32b", 100 }, 100, 6400, ""},
+		{"given context", func(c *Config) { c.Timing.GPU, c.Timing.Model, c.Engine.ContextLength = "h200", "qwen3-32b", 50000 }, 3904, 50000, ""},
+		{"reference 1.2", func(c *Config) {
+			c.Compat, c.Timing.GPU, c.Timing.Model = rules.Dynamo12, "h200", "llama-3.1-8b"
+		}, 16384, 0, ""},
+		{"does not fit", func(c *Config) { c.Timing.GPU, c.Timing.Model = "h100", "llama-3.1-70b" }, 0, 0, "timing.model: llama-3.1-70b is not allowed; does not fit"},
+		{"share of what is not known", func(c *Config) { c.Engine.GPUMemoryUtilization = .5 }, 0, 0, "engine.gpu_memory_utilization: 0.5 is not allowed; source polynomial does not know GPU and model"},
+		{"share of another backend", func(c *Config) { c.Timing.GPU, c.Timing.Model, c.Engine.MemFractionStatic = "h200", "qwen3-32b", .5 }, 0, 0,
+			"engine.mem_fraction_static: 0.5 is not allowed; only backend sglang takes it"},
+	} {
+		cfg := DefaultConfig()
+		test.change(&cfg)
+		got, problems := cfg.Resolve()
+		if test.problem != "" {
+			if len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), test.problem) {
+				t.Errorf("%s: %v, want %s", test.name, problems, test.problem)
+			}
+			continue
+		}
+		if len(problems) > 0 {
+			t.Errorf("%s: %v", test.name, problems)
+			continue
+		}
+		if blocks := got.Engine.NumGPUBlocks; blocks != test.blocks {
+			t.Errorf("%s: %d blocks, want %d", test.name, blocks, test.blocks)
+		}
+		if got.Engine.ContextLength != test.context {
+			t.Errorf("%s: context length %d, want %d", test.name, got.Engine.ContextLength, test.context)
+		}
+		if again, problems := got.Resolve(); again != got || len(problems) > 0 {
+			t.Errorf("%s: resolved twice it is %+v %v", test.name, again, problems)
+		}
+	}
+}

@@ -1,0 +1,2 @@
+// Package filelock keeps two programs from writing into one folder at a time.
+package filelock
