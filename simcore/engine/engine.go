@@ -1,9 +1,9 @@
 // Package engine simulates the scheduler of one worker: what goes into its next pass, what that does to its KV
 // blocks, and when its tokens come out.
 //
-// Read engine.go for what the runtime sees, vllm.go for one pass of the vLLM-style scheduler, speculative.go for
-// passes that give a request several tokens, run.go for how many equal passes are simulated at once, clock.go for why
-// that is exact.
+// Read engine.go for what the runtime sees, vllm.go for one pass of the vLLM-style scheduler, pricing.go for how long
+// it takes, speculative.go for passes that give a request several tokens, run.go for how many equal passes are
+// simulated at once, clock.go for why that is exact.
 package engine
 
 import (
