@@ -14,6 +14,9 @@ const repository = "../.."
 
 // TestExamples sweeps every example, which must all succeed.
 func TestExamples(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sweeps thousands of points")
+	}
 	specs, err := filepath.Glob(filepath.Join(repository, "examples/*/*.yaml"))
 	if err != nil || len(specs) == 0 {
 		t.Fatalf("no examples: %v", err)
@@ -33,6 +36,9 @@ func TestExamples(t *testing.T) {
 // repository offers to users. A line with the comment "needs a trace file" gets a made trace under its name, one with
 // "needs tables" the folder my-tables.
 func TestDocumentedCommands(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sweeps thousands of points")
+	}
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("there is no sh here to run the commands")
 	}
