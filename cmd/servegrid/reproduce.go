@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/simcore"
@@ -36,12 +37,13 @@ func reproduceCommand(p gridspec.Point) string {
 			words = append(words, "--set", kv)
 		}
 	}
-	standard, _ := simcore.DefaultConfig().Resolve()
-	for _, kv := range differences("", p.Config, standard) {
+	for _, kv := range differences("", p.Config, standardConfig()) {
 		words = append(words, "--set", kv)
 	}
-	if gpu, err := catalogue.FindGPU(p.Config.Timing.GPU); p.GPUPrice.USDPerHour > 0 && (err != nil || gpu.USDPerHour != p.GPUPrice.USDPerHour) {
-		words = append(words, "--set", fmt.Sprintf("prices.%s=%v", p.Config.Timing.GPU, p.GPUPrice.USDPerHour))
+	if price := p.GPUPrice.USDPerHour; price > 0 {
+		if gpu, err := catalogue.FindGPU(p.Config.Timing.GPU); err != nil || gpu.USDPerHour != price {
+			words = append(words, "--set", fmt.Sprintf("prices.%s=%v", p.Config.Timing.GPU, price))
+		}
 	}
 	for i, w := range words {
 		words[i] = shellQuote(w)
@@ -49,33 +51,35 @@ func reproduceCommand(p gridspec.Point) string {
 	return strings.Join(words, " ")
 }
 
+// standardConfig is what a replay without any settings has.
+var standardConfig = sync.OnceValue(func() simcore.Config {
+	c, _ := simcore.DefaultConfig().Resolve()
+	return c
+})
+
 // differences lists the settings that are not the defaults, as key.path=value. The prefix comes before the keys.
 func differences(prefix string, settings, defaults any) []string {
-	got, base := map[string]string{}, map[string]string{}
-	flatten(reflect.ValueOf(settings), prefix, got)
-	flatten(reflect.ValueOf(defaults), prefix, base)
-	var out []string
-	for path, value := range got {
-		if value != base[path] {
-			out = append(out, path+"="+value)
-		}
-	}
+	out := appendDifferences(nil, prefix, reflect.ValueOf(settings), reflect.ValueOf(defaults))
 	slices.Sort(out)
 	return out
 }
 
-func flatten(v reflect.Value, prefix string, into map[string]string) {
-	for _, f := range reflect.VisibleFields(v.Type()) {
-		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+func appendDifferences(out []string, prefix string, settings, defaults reflect.Value) []string {
+	t := settings.Type()
+	for i := range t.NumField() {
+		key, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
 		if key == "" || key == "-" {
 			continue
 		}
-		if field := v.FieldByIndex(f.Index); field.Kind() == reflect.Struct {
-			flatten(field, prefix+key+".", into)
-		} else {
-			into[prefix+key] = settingText(prefix+key, field)
+		got, standard := settings.Field(i), defaults.Field(i)
+		switch {
+		case got.Kind() == reflect.Struct:
+			out = appendDifferences(out, prefix+key+".", got, standard)
+		case !got.Equal(standard):
+			out = append(out, prefix+key+"="+settingText(prefix+key, got))
 		}
 	}
+	return out
 }
 
 // settingText is a setting as --set takes it.
