@@ -244,7 +244,7 @@ func (b *axisBuilder) option(at, path string, v any) (option, bool) {
 // bindSetting binds the value of a setting that is written at another place than its own.
 func (b *axisBuilder) bindSetting(at string, k *key, v any, dst reflect.Value) {
 	if IsNullable(k.path) {
-		b.bindLimit(at, v, dst)
+		b.bindLimit(at, k.path, v, dst)
 		return
 	}
 	b.bind(at, v, dst)

@@ -128,22 +128,22 @@ func indexed(path string, i int) string { return path + "[" + strconv.Itoa(i) + 
 
 func (c *collector) bindScalar(path string, v any, dst reflect.Value) {
 	if IsNullable(path) {
-		c.bindLimit(path, v, dst)
+		c.bindLimit(path, path, v, dst)
 	} else if allowed := setScalar(v, dst); allowed != "" {
 		c.add(path, v, "%s", allowed)
 	}
 }
 
-// bindLimit stores a limit that null takes away. It is 0 then, so a 0 that is written is refused: who writes it may
+// bindLimit stores the limit of a setting that null takes away; path is where it is written. It is 0 then, so a 0 that is written is refused: who writes it may
 // well mean none at all.
-func (c *collector) bindLimit(path string, v any, dst reflect.Value) {
+func (c *collector) bindLimit(path, setting string, v any, dst reflect.Value) {
 	if v == nil {
 		dst.SetZero()
 		return
 	}
 	allowed := setScalar(v, dst)
 	if allowed == "" && dst.IsZero() {
-		allowed = "give 1 or more, or null " + nullMeans(path)
+		allowed = "give 1 or more, or null " + nullMeans(setting)
 	}
 	if allowed != "" {
 		c.add(path, v, "%s", allowed)

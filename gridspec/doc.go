@@ -4,8 +4,8 @@
 //	spec, err := gridspec.Load(gridspec.Source{Path: "grid.yaml", Env: os.Environ(), Set: []string{"execution.seed=7"}})
 //	points, err := spec.Expand(gridspec.ExpandOptions{})
 //
-// It runs nothing and reads no file but the spec; [Spec.CheckTraces] looks whether the traces can be read. Every
-// error is a [Problems] that lists all that is wrong, each with its place, key path, value and what is allowed;
+// It runs nothing. Besides the spec it reads the files of the timing model, once a program, since a configuration is
+// resolved before it is a point; [Spec.CheckTraces] looks whether the traces can be read. Every error is a [Problems] that lists all that is wrong, each with its place, key path, value and what is allowed;
 // [Spec.Warnings] lists what is allowed but hardly meant.
 //
 // # Reading order
@@ -18,7 +18,7 @@
 //   - axes.go, domain.go, sample.go, sobol.go: the axes and their values; columns.go: their names in results;
 //     label.go: the names of workloads.
 //   - expression.go: exclude and derive.
-//   - expand.go, check.go, seeds.go: the points; id.go: their content IDs; warnings.go, traces.go: what else is
-//     said about them.
+//   - expand.go, check.go, seeds.go: the points; id.go: their content IDs; prices.go: what their GPUs cost; warnings.go,
+//     files.go: what else is said about them.
 //   - resolved.go, schema.json, starter.yaml: the merged spec as YAML, the JSON Schema, the commented starter.
 package gridspec

@@ -32,6 +32,10 @@ func TestZeroIsNoLimit(t *testing.T) {
 		_, err := gridspec.Load(src)
 		checkProblems(t, err, []string{tc.at + want})
 	}
+	for _, text := range []string{"engine: {num_gpu_blocks: 0}", "grid: {engine.num_gpu_blocks: [0]}"} {
+		_, err := gridspec.Load(gridspec.Source{Data: []byte(chat + text)})
+		checkProblems(t, err, []string{"engine.num_gpu_blocks", "0 is not allowed; give 1 or more, or null for what fits"})
+	}
 	ps := expand(t, load(t, chat+"engine: {max_num_batched_tokens: null}\ngrid: {engine.max_num_seqs: [1, null]}"))
 	if got := ps[0].Config.Engine.MaxNumBatchedTokens; got != 0 || ps[1].Config.Engine.MaxNumSeqs != 0 {
 		t.Errorf("null is %d tokens and %d requests", got, ps[1].Config.Engine.MaxNumSeqs)
