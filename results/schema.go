@@ -127,7 +127,7 @@ var provenanceColumns = []fixedColumn{
 		func(r *Row) gridspec.Value { return optionalFloat(r.provenance().PrefillErrorPct) }},
 	{"timing_decode_error_pct", "%", "The same for the decode price.", RolePoint, gridspec.KindFloat,
 		func(r *Row) gridspec.Value { return optionalFloat(r.provenance().DecodeErrorPct) }},
-	{"timing_anomaly", "", "True where the source of the tables is suspect: a pass takes more than twice as long as on the best backend, or attention less than the peak of the GPU allows. Null without tables.", RolePoint, gridspec.KindBool, timingAnomaly},
+	{"timing_anomaly", "", "True where the source of the tables is suspect: " + perfmodel.AnomalyMeaning + ". Null without tables.", RolePoint, gridspec.KindBool, timingAnomaly},
 	{"workload_digest", "", "SHA-256 of the replayed work: equal digests mean equal requests.", RolePoint, gridspec.KindString,
 		func(r *Row) gridspec.Value { return optionalText(r.WorkloadDigest) }},
 	{"simulator_version", "", "Semantic version of the simulator: equal versions give equal figures.", RolePoint, gridspec.KindString,

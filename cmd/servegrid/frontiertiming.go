@@ -67,8 +67,8 @@ func (f frontierTable) timingNotes(groups [][]int) []string {
 			plural(len(analytic), "row"), rangeOf(t.Column("timing_prefill_error_pct"), analytic), rangeOf(t.Column("timing_decode_error_pct"), analytic)))
 	}
 	if len(suspect) > 0 {
-		notes = append(notes, fmt.Sprintf("%s from tables whose source is suspect (timing_anomaly): a pass takes more than twice as long as on the best backend, or attention less than the peak of the GPU allows.",
-			plural(len(suspect), "row")))
+		notes = append(notes, fmt.Sprintf("%s from tables whose source is suspect (timing_anomaly): %s.",
+			plural(len(suspect), "row"), perfmodel.AnomalyMeaning))
 	}
 	return notes
 }

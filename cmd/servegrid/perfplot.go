@@ -88,25 +88,19 @@ func newLatencyPlot(d *deployment) *latencyPlot {
 	decode := plotPanel{Title: "Decode pass", XLabel: "batch: sequences that get a token", LinesBy: "context"}
 	for i, context := range shownContexts {
 		line := &plotLine{Colour: i, Name: count(context), Tooltip: fmt.Sprintf("context of %s tokens", count(context))}
-		for _, batch := range sampled(1, 512) {
-			point := d.decode(batch, context)
-			if line.Full = d.full == nil && !point.Fits; line.Full {
-				break
-			}
-			line.points = append(line.points, plotPoint{float64(batch), point.Ms, point.Extrapolated})
-		}
+		line.price(d, sampled(1, 512), func(batch int) (ms float64, extrapolated, fits bool) {
+			p := d.decode(batch, context)
+			return p.Ms, p.Extrapolated, p.Fits
+		})
 		decode.Lines = append(decode.Lines, line)
 	}
 	prefill := plotPanel{Title: "Prefill pass of one prompt", XLabel: "new tokens", LinesBy: "prefix"}
 	for i, prefix := range shownPrefixes {
 		line := &plotLine{Colour: i, Name: count(prefix), Tooltip: fmt.Sprintf("after %s tokens that exist already", count(prefix))}
-		for _, fresh := range sampled(16, 32768) {
-			point := d.prefill(fresh, prefix)
-			if line.Full = d.full == nil && !point.Fits; line.Full {
-				break
-			}
-			line.points = append(line.points, plotPoint{float64(fresh), point.Ms, point.Extrapolated})
-		}
+		line.price(d, sampled(16, 32768), func(fresh int) (ms float64, extrapolated, fits bool) {
+			p := d.prefill(fresh, prefix)
+			return p.Ms, p.Extrapolated, p.Fits
+		})
 		prefill.Lines = append(prefill.Lines, line)
 	}
 	decode.lay(firstPanelX, 1, 512, 4)
@@ -114,6 +108,17 @@ func newLatencyPlot(d *deployment) *latencyPlot {
 	p.Panels = []plotPanel{decode, prefill}
 	p.addKey(d)
 	return p
+}
+
+// price adds the points of a line, as far as the KV cache has room for them unless the model does not fit at all.
+func (l *plotLine) price(d *deployment, xs []int, of func(x int) (ms float64, extrapolated, fits bool)) {
+	for _, x := range xs {
+		ms, extrapolated, fits := of(x)
+		if l.Full = d.full == nil && !fits; l.Full {
+			return
+		}
+		l.points = append(l.points, plotPoint{float64(x), ms, extrapolated})
+	}
 }
 
 // title is "llama-3.1-8b bf16 on H200 SXM 141GB".

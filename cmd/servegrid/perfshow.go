@@ -96,7 +96,7 @@ func (f *perfShowFlags) run(st *state) error {
 		return err
 	}
 	if d.provenance.Anomaly {
-		_ = printText(st.stderr, "warning: the source of these tables is suspect: a pass takes more than twice as long as on the best backend, or attention less than the peak of the GPU allows\n")
+		_ = printText(st.stderr, "warning: the source of these tables is suspect: %s\n", perfmodel.AnomalyMeaning)
 	}
 	if f.svg != "" {
 		plot := newLatencyPlot(d)

@@ -173,9 +173,9 @@ func printReport(w io.Writer, report *simcore.Report, cfg simcore.Config, wall t
 func timingText(report *simcore.Report, cfg simcore.Config) string {
 	var b strings.Builder
 	if p := cfg.Timing.Provenance(); p.Data != "" {
-		fmt.Fprintf(&b, "Timing: %s, %s%s; %d KV blocks a worker\n", cfg.Timing.Source, p.Data, errorText(cfg.Timing), cfg.Engine.NumGPUBlocks)
+		fmt.Fprintf(&b, "Timing: %s, %s%s; %d KV blocks a worker\n", cfg.Timing.Source, p.Data, errorText(cfg.Timing, p), cfg.Engine.NumGPUBlocks)
 		if p.Anomaly {
-			b.WriteString("Warning: the source of these tables is suspect: a pass takes more than twice as long as on the best backend, or attention less than the peak of the GPU allows.\n")
+			fmt.Fprintf(&b, "Warning: the source of these tables is suspect: %s.\n", perfmodel.AnomalyMeaning)
 		}
 	}
 	if share := report.ExtrapolatedPassRatio; share > 0 {
@@ -192,14 +192,13 @@ func timingText(report *simcore.Report, cfg simcore.Config) string {
 }
 
 // errorText says how far prices may be off. Tables are compared with the program that they come from, not with a GPU.
-func errorText(timing perfmodel.Config) string {
-	p := timing.Provenance()
+func errorText(timing perfmodel.Config, p perfmodel.Provenance) string {
 	if p.PrefillErrorPct == 0 && p.DecodeErrorPct == 0 {
 		return ""
 	}
 	prefill, decode := errorPct(p.PrefillErrorPct), errorPct(p.DecodeErrorPct)
 	row, err := timing.Row()
-	if timing.Source != perfmodel.SourceTable || err != nil {
+	if err != nil {
 		return fmt.Sprintf(", ±%s %% in prefill, ±%s %% in decode", prefill, decode)
 	}
 	program, _, _ := strings.Cut(row.Generator, " ")

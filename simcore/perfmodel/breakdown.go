@@ -1,10 +1,6 @@
 package perfmodel
 
-import (
-	"fmt"
-
-	"github.com/servegrid/servegrid/simcore/perfmodel/tables"
-)
+import "github.com/servegrid/servegrid/simcore/perfmodel/tables"
 
 // The kinds of work that a pass consists of (perfmodel specification §1.2).
 const (
@@ -114,17 +110,4 @@ func (m decomposed) decodeParts(p *Pass) []Part {
 		parts = append(parts, Part{Kind: PartLeast, Decode: true, Ms: least - total})
 	}
 	return parts
-}
-
-// Row returns the row of tables that a resolved configuration prices passes with. Only source table has one.
-func (c Config) Row() (*tables.Config, error) {
-	if c.Source != SourceTable {
-		return nil, fmt.Errorf("timing.source: %s has no tables; only table has", c.Source)
-	}
-	data, err := tableSet(c.Tables)
-	if err != nil {
-		return nil, fmt.Errorf("timing.tables: %w", err)
-	}
-	row, problems := data.Find(c.query())
-	return row, problems.Under("timing").Err()
 }

@@ -23,44 +23,58 @@ type Provenance struct {
 	// 99th percentile against their source, for the roofline the band that was measured against tables; 0 when
 	// that is not known.
 	PrefillErrorPct, DecodeErrorPct float64
-	// Anomaly marks tables whose source is suspect: a pass takes more than twice as long as on the best backend, or
-	// attention less than the GPU's peak allows.
+	// Anomaly marks tables whose source is suspect; see [AnomalyMeaning].
 	Anomaly bool
 }
+
+// AnomalyMeaning says what is wrong with the source of suspect tables, as warnings do.
+const AnomalyMeaning = "a pass takes more than twice as long as on the best backend, or attention less than the peak of the GPU allows"
 
 // Provenance describes a resolved configuration. What cannot be told is left empty.
 func (c Config) Provenance() Provenance {
 	switch c.Source {
 	case SourceTable:
-		data, err := tableSet(c.Tables)
+		data, row, err := c.row()
 		if err != nil {
-			return Provenance{}
-		}
-		row, problems := data.Find(c.query())
-		if len(problems) > 0 {
 			return Provenance{}
 		}
 		return Provenance{
 			Data:            fmt.Sprintf("%s %s on %s (%s)", row.Backend, row.BackendVersion, row.System, row.Generator),
-			Digest:          row.Digest(),
+			Digest:          c.digest(),
 			PrefillErrorPct: row.Prefill.P99, DecodeErrorPct: row.Decode.P99,
 			Anomaly: row.Anomaly || beatsPeak(data, row),
 		}
 	case SourceAnalytic:
-		p := Provenance{Data: "roofline of " + c.GPU}
+		p := Provenance{Data: "roofline of " + c.GPU, Digest: c.digest()}
 		if r, _, problems := c.roofline(); len(problems) == 0 {
 			p.PrefillErrorPct, p.DecodeErrorPct = r.Band()
 		}
-		if IsModelFile(c.Model) {
-			p.Digest = digestOfModel(c.Model)
-		}
 		return p
 	case SourceProfile:
-		if read, err := readProfile(c.Profile); err == nil {
-			return Provenance{Data: filepath.Base(c.Profile), Digest: read.Digest()}
+		if digest := c.digest(); digest != "" {
+			return Provenance{Data: filepath.Base(c.Profile), Digest: digest}
 		}
 	}
 	return Provenance{}
+}
+
+// digest is that of Provenance by itself, for content IDs, which need no more.
+func (c Config) digest() string {
+	switch c.Source {
+	case SourceTable:
+		if row, err := c.Row(); err == nil {
+			return row.Digest()
+		}
+	case SourceAnalytic:
+		if IsModelFile(c.Model) {
+			return digestOfModel(c.Model)
+		}
+	case SourceProfile:
+		if read, err := readProfile(c.Profile); err == nil {
+			return read.Digest()
+		}
+	}
+	return ""
 }
 
 // beatsPeak reports whether a table has prompts whose attention takes fewer ms than its arithmetic at the GPU's peak. Some
@@ -96,13 +110,12 @@ func beatsPeak(data *tables.Set, row *tables.Config) bool {
 // Portable is the configuration with what its files hold in place of their paths, so that it means the same on
 // every machine.
 func (c Config) Portable() Config {
-	digest := c.Provenance().Digest
 	switch c.Source {
 	case SourceTable:
-		c.Tables = digest
+		c.Tables = c.digest()
 	case SourceProfile:
 		// The tables and the model only size the KV pool, which the configuration states.
-		c.Profile, c.Tables = digest, ""
+		c.Profile, c.Tables = c.digest(), ""
 	}
 	if IsModelFile(c.Model) {
 		c.Model = digestOfModel(c.Model)

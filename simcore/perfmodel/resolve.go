@@ -304,13 +304,28 @@ func (c Config) roofline() (*roofline.Roofline, Config, problem.List) {
 	return r, c, l
 }
 
-func newTableModel(c Config) (Model, error) {
+// Row returns the row of tables that a resolved configuration prices passes with. Only source table has one.
+func (c Config) Row() (*tables.Config, error) {
+	_, row, err := c.row()
+	return row, err
+}
+
+// row returns the row of tables, and the set that it is in.
+func (c Config) row() (*tables.Set, *tables.Config, error) {
+	if c.Source != SourceTable {
+		return nil, nil, fmt.Errorf("timing.source: %s has no tables; only table has", c.Source)
+	}
 	data, err := tableSet(c.Tables)
 	if err != nil {
-		return nil, fmt.Errorf("timing.tables: %w", err)
+		return nil, nil, fmt.Errorf("timing.tables: %w", err)
 	}
 	row, problems := data.Find(c.query())
-	if err := problems.Under("timing").Err(); err != nil {
+	return data, row, problems.Under("timing").Err()
+}
+
+func newTableModel(c Config) (Model, error) {
+	data, row, err := c.row()
+	if err != nil {
 		return nil, err
 	}
 	t, err := data.Load(row, c.Corrections)
