@@ -13,7 +13,7 @@ func (s *simulation) runAlone() error {
 	starts := s.sessionStarts()
 	order := byStart(starts)
 	workers := s.cfg.Deployment.Workers
-	worker := engine.NewVLLM(&s.env, 0)
+	worker := engine.New(&s.env, 0)
 	most := (len(order) + workers - 1) / workers
 	own := arrivals{times: make([]float64, 0, most)}
 	numbers := make([]int32, 0, most)
@@ -49,7 +49,7 @@ func (s *simulation) runAlone() error {
 
 // noteDeadEnd notes that a worker is stuck with nothing to come. Under a time cap that is an error only when no other
 // worker goes on until the cap, which is where the simulation then ends.
-func (s *simulation) noteDeadEnd(worker *engine.VLLM, now float64) error {
+func (s *simulation) noteDeadEnd(worker engine.Worker, now float64) error {
 	err := worker.Stuck(now)
 	if math.IsInf(s.stop, 1) {
 		return err
@@ -81,7 +81,7 @@ func (a *arrivals) pop() (request int32, at float64) {
 }
 
 // runOne simulates one worker to its end.
-func (s *simulation) runOne(worker *engine.VLLM, own *arrivals) error {
+func (s *simulation) runOne(worker engine.Worker, own *arrivals) error {
 	// The reference's loop for a lone worker looks at the time cap before a pass, after releasing what arrived.
 	lone := s.rules.SingleWorkerLoop && s.cfg.Deployment.Workers == 1
 	now := 0.0
@@ -121,7 +121,7 @@ func (s *simulation) runOne(worker *engine.VLLM, own *arrivals) error {
 	}
 }
 
-func (s *simulation) submit(worker *engine.VLLM, own *arrivals) {
+func (s *simulation) submit(worker engine.Worker, own *arrivals) {
 	request, at := own.pop()
 	s.env.Requests[request].ArrivalMs = at
 	s.arrived++
@@ -130,7 +130,7 @@ func (s *simulation) submit(worker *engine.VLLM, own *arrivals) {
 }
 
 // notePassEnd notes the last event before the time cap: the end of a pass, or its start when it ends later.
-func (s *simulation) notePassEnd(worker *engine.VLLM, end float64) {
+func (s *simulation) notePassEnd(worker engine.Worker, end float64) {
 	if end < s.stop {
 		s.endMs = max(s.endMs, end)
 	} else {

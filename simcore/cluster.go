@@ -14,7 +14,7 @@ type cluster struct {
 	*simulation
 	driver    *driver
 	router    *router.RoundRobin
-	workers   []*engine.VLLM
+	workers   []engine.Worker
 	due       dueHeap // busy workers by the end of what they do
 	touched   []int32 // idle workers that may start something at this time
 	isTouched []bool
@@ -33,14 +33,14 @@ func (s *simulation) runCluster() error {
 		simulation: s,
 		driver:     newDriver(s),
 		router:     router.NewRoundRobin(n),
-		workers:    make([]*engine.VLLM, n),
+		workers:    make([]engine.Worker, n),
 		isTouched:  make([]bool, n),
 		sessions:   make([]int32, s.workload.Requests()),
 		startedMs:  math.Inf(-1),
 		loneLoop:   s.rules.SingleWorkerLoop && n == 1,
 	}
 	for i := range c.workers {
-		c.workers[i] = engine.NewVLLM(&s.env, i)
+		c.workers[i] = engine.New(&s.env, i)
 	}
 	c.due.init(c.workers)
 	for session := range s.workload.Sessions() {
@@ -121,8 +121,10 @@ func (c *cluster) finishDue(now float64) {
 
 // finish ends what a worker did and tells the driver which requests are over.
 func (c *cluster) finish(id int32, now float64) {
-	for _, request := range c.workers[id].Finish() {
-		c.driver.ended(request, c.sessions[request], now)
+	for _, signal := range c.workers[id].Finish() {
+		if signal.Ended {
+			c.driver.ended(signal.Request, c.sessions[signal.Request], now)
+		}
 	}
 	c.touch(id)
 }
@@ -198,13 +200,13 @@ func (c *cluster) checkDone(now float64) error {
 // dueHeap orders busy workers by the end of what they do. Ends at the same time come in the order in which the
 // last passes were started: by their start, then by worker.
 type dueHeap struct {
-	workers []*engine.VLLM
+	workers []engine.Worker
 	heap    []int32
 	place   []int32 // of each worker in heap, or -1
 	end     []float64
 }
 
-func (h *dueHeap) init(workers []*engine.VLLM) {
+func (h *dueHeap) init(workers []engine.Worker) {
 	h.workers = workers
 	h.place = make([]int32, len(workers))
 	for i := range h.place {

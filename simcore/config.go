@@ -21,6 +21,10 @@ type Config struct {
 	Engine engine.Config `json:"engine"`
 	// Timing says how long a pass takes.
 	Timing perfmodel.Config `json:"timing"`
+	// Prefill and Decode are the workers of a disaggregated deployment; in a spec what they leave out is as in Engine and
+	// Timing.
+	Prefill Stage `json:"prefill"`
+	Decode  Stage `json:"decode"`
 	// Router says which worker gets a request.
 	Router router.Config `json:"router"`
 	// SLA states the latency bounds for goodput and attainment; without bounds neither is reported.
@@ -57,10 +61,22 @@ type Load struct {
 
 // Deployment says how many workers serve the workload.
 type Deployment struct {
-	// Mode is "aggregated": every worker does prefill and decode.
+	// Mode is "aggregated", every worker does prefill and decode, or "disaggregated", one pool of workers computes
+	// prompts and another one decodes.
 	Mode string `json:"mode"`
-	// Workers is the number of engine replicas.
+	// Workers is the number of engine replicas of an aggregated deployment.
 	Workers int `json:"workers"`
+	// PrefillWorkers and DecodeWorkers are the sizes of the pools of a disaggregated deployment.
+	PrefillWorkers int `json:"prefill_workers"`
+	DecodeWorkers  int `json:"decode_workers"`
+}
+
+// Stage is the engine and timing of the workers of one pool.
+type Stage struct {
+	// Engine configures the scheduler and KV cache of each worker.
+	Engine engine.Config `json:"engine"`
+	// Timing says how long a pass takes.
+	Timing perfmodel.Config `json:"timing"`
 }
 
 // SLA holds the latency bounds in ms that a request must keep to be good; 0 leaves a bound out.
@@ -76,8 +92,13 @@ type SLA struct {
 // Set reports whether any bound is given.
 func (s SLA) Set() bool { return s.TTFTMs > 0 || s.ITLMs > 0 || s.E2EMs > 0 }
 
-// ModeAggregated is the deployment mode in which every worker does prefill and decode.
-const ModeAggregated = "aggregated"
+// The deployment modes.
+const (
+	// ModeAggregated lets every worker do prefill and decode.
+	ModeAggregated = "aggregated"
+	// ModeDisaggregated gives prefill and decode workers of their own.
+	ModeDisaggregated = "disaggregated"
+)
 
 // DefaultConfig returns the configuration that an empty spec means: one vLLM-style worker with the reference's
 // default engine arguments, polynomial timing, round robin, the workload's own arrival times.

@@ -23,7 +23,7 @@ func (s *simulation) completed(r *engine.Request) bool {
 }
 
 // count adds what a worker counted.
-func (s *simulation) count(w *engine.VLLM) {
+func (s *simulation) count(w engine.Worker) {
 	passes, extrapolated := w.Passes()
 	s.passes += passes
 	s.extrapolated += extrapolated

@@ -91,10 +91,25 @@ type Environment struct {
 	Gaps     GapRecorder
 	// Capped says that the simulation ends at a given time, so that requests that never complete do no harm.
 	Capped bool
+	// Role is what the workers do.
+	Role Role
+	// Index, when set, is told which blocks each worker holds, as a router sees them.
+	Index *kvcache.Index
 	// EveryPass turns runs of equal passes off. Outputs with known content need that, because any pass may then
 	// complete a block that another request has or waits for; so do tests that compare both ways.
 	EveryPass bool
 }
+
+// Role is what the workers of a pool do.
+type Role int8
+
+// The roles.
+const (
+	// Aggregated workers do prefill and decode; the other two one of them.
+	Aggregated Role = iota
+	Prefill
+	Decode
+)
 
 // unlimited stands for a limit that is not set.
 const unlimited = math.MaxInt32
@@ -116,6 +131,80 @@ func (e *StuckError) Error() string {
 
 // Reason is the stable category of the error in results.
 func (e *StuckError) Reason() string { return "dead_end" }
+
+// Worker is the scheduler of one worker as the runtime drives it. What begins at a time is computed whole at that time;
+// its effects on the requests' times and its signals count from its end.
+type Worker interface {
+	// Reset makes the worker idle with an empty cache, as another worker with the given index. Its memory is kept, and
+	// it goes on counting.
+	Reset(index int)
+	// Submit adds a request to the waiting queue.
+	Submit(request int32)
+	// HasWork reports whether any request waits or runs.
+	HasWork() bool
+	// Start begins what comes next at the given time: a pass, or a run of passes in which nothing but decoding
+	// happens, none of which starts at stop or later, nor at arrival or later if the request that arrives then could
+	// join. It returns when that ends. progress is false when there was nothing that the worker could do; it then waits
+	// for another request. The error is a [*StuckError].
+	Start(now, arrival, stop float64) (end float64, progress bool, err error)
+	// Interrupt tells the worker, before it is submitted, that a request arrives at the given time, while what Start
+	// began is under way. It returns when that now ends: a run is cut at the first pass end from then on, if the
+	// request could join there.
+	Interrupt(at float64) (end float64)
+	// LastPassStart returns when the last pass of what Start began starts.
+	LastPassStart() float64
+	// Finish completes what Start began, at its end, and returns what it did to requests: rejections first, then in the
+	// order in which tokens came out. The slice is valid until the next Start.
+	Finish() []Signal
+	// Sync brings the requests' counters up to date, which lag behind during runs.
+	Sync()
+	// Stuck explains, when the worker has requests but nothing will ever happen, which one is to blame and why. It
+	// returns nil for a worker without requests.
+	Stuck(now float64) error
+	// Preemptions counts how often a running request lost its KV blocks since the worker was made.
+	Preemptions() int64
+	// Passes counts the passes since the worker was made, and those of them that lie outside of the data behind the
+	// timing model.
+	Passes() (all, extrapolated int64)
+}
+
+// Signal is what a pass did to a request, as a router and a driver hear of it at the end of the pass.
+type Signal struct {
+	Request int32
+	// First says that its first token came out, so that its prefill is done.
+	First bool
+	// Ended says that it completed or was rejected; on a prefill worker, that its prompt is computed and held as the
+	// source of a transfer, or that it was rejected.
+	Ended bool
+}
+
+// PrefillWorker is a worker of the prefill pool of a disaggregated deployment. It computes prompts, reports no token,
+// and holds the KV blocks of a finished prompt until they are released.
+type PrefillWorker interface {
+	Worker
+	// ReleaseSource gives up the KV blocks of a finished prompt. The worker must be idle.
+	ReleaseSource(request int32)
+}
+
+// DecodeWorker is a worker of the decode pool of a disaggregated deployment. Requests reach it through a reservation
+// instead of Submit, and charge no prefill time (spec/engine.md §12).
+type DecodeWorker interface {
+	Worker
+	// Reserve takes the room for a request's prompt, sharing what is cached, or nothing. fresh is the number of tokens
+	// to be transferred in timing mode destination_missing; never says that the prompt exceeds the pool.
+	Reserve(request int32) (fresh int, ok, never bool)
+	// Activate makes a reserved request, whose prompt has arrived, wait to be decoded. It reports whether room was given
+	// back, so that another reservation may succeed. The worker must be idle.
+	Activate(request int32) (gaveBack bool)
+	// SetReserving tells whether reservations wait for room, so that only requests whose prompt is there are admitted.
+	SetReserving(waiting bool)
+	// Released counts the occasions on which the worker gave up KV blocks: completions, preemptions and the like. A
+	// reservation that failed is tried again when it has changed.
+	Released() int64
+}
+
+// New returns an idle worker with the scheduler that the configuration names.
+func New(env *Environment, index int) Worker { return NewVLLM(env, index) }
 
 // sequence returns the block identities of a request.
 func (env *Environment) sequence(request int32) kvcache.Sequence {

@@ -122,7 +122,7 @@ func (v *VLLM) startRun(now, limit float64) bool {
 		return false
 	}
 	s.start, s.active = now, true
-	v.ended = v.ended[:0]
+	v.signals = v.signals[:0]
 	v.priced.Prefill = perfmodel.Prefill{Chunks: v.priced.Prefill.Chunks[:0]}
 	if v.env.Model.ContextFree() {
 		s.price = v.priceDecode(len(v.running), s.lengths)
@@ -221,12 +221,11 @@ func (v *VLLM) LastPassStart() float64 {
 	return s.ends[s.passes-2]
 }
 
-// Finish completes what Start began, at its end, and returns the requests that ended with it: completed or
-// rejected, in order. The slice is valid until the next Start.
-func (v *VLLM) Finish() []int32 {
+// Finish completes what Start began, at its end.
+func (v *VLLM) Finish() []Signal {
 	s := &v.run
 	if !s.active {
-		return v.ended
+		return v.signals
 	}
 	s.active = false
 	n := len(v.running)
@@ -252,7 +251,7 @@ func (v *VLLM) Finish() []int32 {
 	v.pass.number += int64(s.passes)
 	v.passes += int64(s.passes)
 	v.settleDue()
-	return v.ended
+	return v.signals
 }
 
 // settleDue does what the last pass of a run leads to: blocks that its tokens need (when blocks are taken at
@@ -280,6 +279,7 @@ func (v *VLLM) settleDue() {
 			if done == number {
 				s.lengths -= int64(r.length())
 				v.complete(id, r)
+				v.signals = append(v.signals, Signal{Request: id, Ended: true})
 				continue
 			}
 		}

@@ -27,7 +27,7 @@ type VLLM struct {
 	speculation speculation
 	priced      perfmodel.Pass // the pass as the timing model sees it; kept for its memory
 	run         run
-	ended       []int32
+	signals     []Signal
 	emitted     []int32
 	idle        int // passes in a row that took no time and led to nothing
 
@@ -119,7 +119,7 @@ func (v *VLLM) Start(now, arrival, stop float64) (end float64, progress bool, er
 // onePass computes a whole pass at its start; its tokens carry its end.
 func (v *VLLM) onePass(now float64) (end float64, progress bool, err error) {
 	v.leaveRun()
-	v.ended = v.ended[:0]
+	v.signals = v.signals[:0]
 	v.pass = passState{number: v.pass.number + 1, budget: int32(min(v.maxTokens, unlimited))}
 	if err := v.scheduleRunning(now); err != nil {
 		return now, false, err
@@ -135,7 +135,7 @@ func (v *VLLM) onePass(now float64) (end float64, progress bool, err error) {
 	v.recordTokens(now, end, prefill+decode)
 	v.enterRun(end)
 	v.run.start, v.run.end = now, end
-	if end > now || len(v.emitted) > 0 || len(v.ended) > 0 {
+	if end > now || len(v.emitted) > 0 || len(v.signals) > 0 {
 		v.idle = 0
 		return end, true, nil
 	}
@@ -200,7 +200,7 @@ func (v *VLLM) admit(now float64) error {
 		if r.State == Waiting && v.neverFits(r) {
 			v.waiting.popFront()
 			r.State = Rejected
-			v.ended = append(v.ended, id)
+			v.signals = append(v.signals, Signal{Request: id, Ended: true})
 			continue
 		}
 		cached, missing := v.lookUp(id, r)
@@ -511,14 +511,17 @@ func (v *VLLM) complete(id int32, r *Request) {
 	}
 	v.release(id, r)
 	r.State = Completed
-	v.ended = append(v.ended, id)
 }
 
-// recordTokens stamps the tokens of this pass with its end.
+// recordTokens stamps the tokens of this pass with its end, and notes which requests they begin or complete.
 func (v *VLLM) recordTokens(now, end float64, duration perfmodel.Nanoseconds) {
 	together := int64(0) // requests whose last token came out at the start of this pass
 	for _, id := range v.emitted {
 		r := &v.env.Requests[id]
+		first, ended := r.FirstTokenMs == Never, r.State == Completed
+		if first || ended {
+			v.signals = append(v.signals, Signal{Request: id, First: first, Ended: ended})
+		}
 		switch {
 		case r.Output == 0:
 			continue

@@ -146,9 +146,9 @@ func TestWorkerKeepsItsBooks(t *testing.T) {
 			if !progress {
 				continue
 			}
-			for _, id := range v.Finish() {
-				if s := env.Requests[id].State; s != Completed && s != Rejected {
-					t.Fatalf("request %d ends in state %d", id, s)
+			for _, signal := range v.Finish() {
+				if s := env.Requests[signal.Request].State; signal.Ended != (s == Completed || s == Rejected) {
+					t.Fatalf("request %d is in state %d at %+v", signal.Request, s, signal)
 				}
 			}
 			if !v.run.steady { // else the requests' own counters lag behind
