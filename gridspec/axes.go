@@ -37,7 +37,7 @@ type option struct {
 	workload *workload.Spec
 	// workloadAt is where the workload is written.
 	workloadAt string
-	given      loadKeys
+	given      givenKeys
 }
 
 // assignment is a typed value for one setting.
@@ -64,8 +64,11 @@ func (o *option) apply(s *settings) {
 	for _, a := range o.set {
 		if a.key.workload {
 			setWorkload(s.workload, a)
-		} else {
-			reflect.ValueOf(&s.config).Elem().FieldByIndex(a.key.index).Set(a.value)
+			continue
+		}
+		reflect.ValueOf(&s.config).Elem().FieldByIndex(a.key.index).Set(a.value)
+		if a.key.mode != "" {
+			s.bound = append(s.bound[:len(s.bound):len(s.bound)], a)
 		}
 	}
 	s.given = s.given.or(o.given)
@@ -237,30 +240,20 @@ func (b *axisBuilder) option(at, path string, v any) (option, bool) {
 	} else {
 		o = b.section(at, path, v)
 	}
-	o.given = o.given.or(loadKeysOf(o.set))
+	o.given = o.given.or(givenBy(o.set))
 	return o, len(b.problems) == before
 }
 
 // bindSetting binds the value of a setting that is written at another place than its own.
 func (b *axisBuilder) bindSetting(at string, k *key, v any, dst reflect.Value) {
-	if IsNullable(k.path) {
-		b.bindLimit(at, k.path, v, dst)
+	if n, ok := nullableAt(k.path); ok {
+		b.bindNullable(at, n, v, dst)
 		return
 	}
 	b.bind(at, v, dst)
 	if dst.Kind() == reflect.Uint64 && dst.Uint() > math.MaxInt64 {
 		b.add(at, v, "an axis takes whole numbers up to %d", int64(math.MaxInt64))
 	}
-}
-
-func loadKeysOf(set []assignment) loadKeys {
-	var k loadKeys
-	for _, a := range set {
-		k.mode = k.mode || a.key.path == "load.mode"
-		k.concurrency = k.concurrency || a.key.path == "load.concurrency"
-		k.rate = k.rate || a.key.path == "load.rate"
-	}
-	return k
 }
 
 // section types a mapping that sets several keys of one section.

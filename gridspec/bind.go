@@ -1,6 +1,7 @@
 package gridspec
 
 import (
+	"fmt"
 	"math"
 	"reflect"
 	"slices"
@@ -127,35 +128,31 @@ func (c *collector) bindSlice(path string, v any, dst reflect.Value) {
 func indexed(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
 func (c *collector) bindScalar(path string, v any, dst reflect.Value) {
-	if IsNullable(path) {
-		c.bindLimit(path, path, v, dst)
+	if n, ok := nullableAt(path); ok {
+		c.bindNullable(path, n, v, dst)
 	} else if allowed := setScalar(v, dst); allowed != "" {
 		c.add(path, v, "%s", allowed)
 	}
 }
 
-// bindLimit stores the limit of a setting that null takes away; path is where it is written. It is 0 then, so a 0 that is written is refused: who writes it may
-// well mean none at all.
-func (c *collector) bindLimit(path, setting string, v any, dst reflect.Value) {
+// bindNullable stores a number that may be null. What a configuration holds for null is refused where it is written: who
+// writes 0 may well mean none at all.
+func (c *collector) bindNullable(path string, n nullable, v any, dst reflect.Value) {
 	if v == nil {
-		dst.SetZero()
+		if dst.CanFloat() {
+			dst.SetFloat(n.stored)
+		} else {
+			dst.SetInt(int64(n.stored))
+		}
 		return
 	}
 	allowed := setScalar(v, dst)
-	if allowed == "" && dst.IsZero() {
-		allowed = "give 1 or more, or null " + nullMeans(setting)
+	if allowed == "" && (dst.CanInt() && float64(dst.Int()) == n.stored || dst.CanFloat() && dst.Float() == n.stored) {
+		allowed = fmt.Sprintf("give %d or more, or null %s", n.least(), n.means)
 	}
 	if allowed != "" {
 		c.add(path, v, "%s", allowed)
 	}
-}
-
-// nullMeans says what null stands for.
-func nullMeans(path string) string {
-	if path == "engine.num_gpu_blocks" {
-		return "for what fits"
-	}
-	return "for no limit"
 }
 
 // setScalar stores a scalar of the tree in a field. When the value does not fit the result says what would.

@@ -35,11 +35,8 @@ func newChecks(s *Spec) checks { return checks{spec: s, byKey: map[string]*findi
 
 // point validates a candidate and returns what is impossible about it, in one line. The rows are the options that
 // made it.
-func (ch *checks) point(p *candidate, rows []*option, contradiction bool) string {
+func (ch *checks) point(p *candidate, rows []*option) string {
 	problems := slices.Clone(p.problems)
-	if contradiction {
-		problems.Add("load.mode", p.config.Load.Mode, "both load.concurrency and load.rate are given; set load.mode to concurrency or rate")
-	}
 	problems = append(problems, workloadProblems(p)...)
 	lines := make([]string, len(problems))
 	for i, pr := range problems {

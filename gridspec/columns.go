@@ -44,8 +44,12 @@ func fixedColumns() []string {
 }
 
 // shortName is the last part of a key path. Parts that say little by themselves take the part before in front:
-// router.policy becomes router_policy.
+// router.policy becomes router_policy. Settings of a stage keep its name: prefill_tp.
 func shortName(path string) string {
+	if common := commonPath(path); common != path {
+		stage, _, _ := strings.Cut(path, ".")
+		return stage + "_" + shortName(common)
+	}
 	parts := strings.Split(path, ".")
 	last := parts[len(parts)-1]
 	generic := []string{"policy", "type", "mode", "source", "path", "name", "rate", "seed", "requests"}

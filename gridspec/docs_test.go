@@ -72,6 +72,8 @@ func keyReference(t *testing.T) string {
 		switch {
 		case f.name == workloadPath:
 			w.workload(section)
+		case slices.Contains(stages(), f.name):
+			fmt.Fprintf(&w.out, "\n### `%[1]s`\n\nThe sections `%[1]s.engine` and `%[1]s.timing` have the keys of `engine` and `timing`, which they replace one by one.\n", f.name)
 		case f.typ.Kind() == reflect.Struct:
 			w.section(f.name, reflect.ValueOf(defaults).FieldByIndex(f.index), section)
 		}
@@ -82,6 +84,11 @@ func keyReference(t *testing.T) string {
 func (w *keyWriter) section(path string, defaults reflect.Value, node schemaNode) {
 	fmt.Fprintf(&w.out, "\n### `%s`\n", path)
 	w.table(path, defaults, node)
+	for _, f := range jsonFields(defaults.Type()) {
+		if f.typ.Kind() == reflect.Struct {
+			w.section(join(path, f.name), defaults.FieldByIndex(f.index), w.follow(node.Properties[f.name]))
+		}
+	}
 }
 
 // workload writes the keys of a workload and of its three kinds.
@@ -157,7 +164,8 @@ func describeType(path string, f jsonField, n schemaNode) (kind, allowed string)
 		types = []any{single}
 	}
 	if slices.Contains(types, any("null")) {
-		allowed = "`null`: " + strings.TrimPrefix(nullMeans(path), "for ")
+		null, _ := nullableAt(path)
+		allowed = "`null`: " + strings.TrimPrefix(null.means, "for ")
 	}
 	if len(types) == 0 {
 		return "mapping or list", allowed
@@ -172,7 +180,7 @@ func describeType(path string, f jsonField, n schemaNode) (kind, allowed string)
 
 // defaultText is the default as a spec would write it; empty where leaving the key out is more than a value.
 func defaultText(path string, f jsonField, v reflect.Value) string {
-	if IsNullable(path) && v.IsZero() {
+	if IsNull(path, v) {
 		return "`null`"
 	}
 	switch v.Kind() {

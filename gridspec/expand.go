@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/problem"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
@@ -126,22 +127,34 @@ type candidate struct {
 
 // resolve fills in what the configuration leaves open, so that points, expressions and columns have it. Values of
 // axes that name the same thing otherwise become its name.
-func (p *candidate) resolve(s *Spec) {
+func (e *expander) resolve(p *candidate) {
+	idle := p.idle(e.deploymentVaries)
+	p.settle()
 	p.written = keyOf(p)
 	written := p.config
-	for _, file := range p.config.Timing.Files() {
-		*file = absolutePath(*file, s.Dir)
+	for _, file := range files(&p.config) {
+		*file = absolutePath(*file, e.spec.Dir)
 	}
+	policyProblems := e.readPolicies(&p.config.Router)
 	p.config, p.problems = p.config.Resolve()
+	showCommon(&p.config)
+	p.problems = append(append(idle, p.problems...), policyProblems...)
 	before, after := reflect.ValueOf(&written).Elem(), reflect.ValueOf(&p.config).Elem()
-	for i, a := range s.axes {
-		if a.key == nil || a.key.workload || isTimingFile(a.path, p.shown[i].Str) {
+	for i, a := range e.spec.axes {
+		if a.key == nil || a.key.workload || isSettingFile(a.path, p.shown[i].Str) {
 			continue
 		}
 		if v := after.FieldByIndex(a.key.index); !v.Equal(before.FieldByIndex(a.key.index)) {
 			p.shown[i] = valueOf(v)
 		}
 	}
+}
+
+// files lists the settings that are paths of files, apart from the workload's.
+func files(c *simcore.Config) []*string {
+	out := append(c.Timing.Files(), c.Prefill.Timing.Files()...)
+	out = append(out, c.Decode.Timing.Files()...)
+	return append(out, &c.Router.RouterPolicyConfig)
 }
 
 // setting returns a setting's value as expressions see it; nil when the workload has no such section.
@@ -185,6 +198,10 @@ type expander struct {
 	dropped map[*expression]int
 	// rows holds the options of the point that is being made.
 	rows []*option
+	// policies holds the policy files of routers, by path.
+	policies map[string]policyFile
+	// deploymentVaries says that points have different deployment modes.
+	deploymentVaries bool
 }
 
 func newExpander(s *Spec) *expander {
@@ -195,7 +212,9 @@ func newExpander(s *Spec) *expander {
 		seen:      map[pointKey]firstPoint{},
 		checks:    newChecks(s),
 		dropped:   map[*expression]int{},
+		policies:  map[string]policyFile{},
 	}
+	e.deploymentVaries = s.deploymentVaries()
 	for i, a := range s.axes {
 		e.axisIndex[a] = i
 	}
@@ -228,8 +247,9 @@ func (e *expander) product(factors []factor, included bool) {
 // add makes the point of one combination, unless it is excluded or there already.
 func (e *expander) add(factors []factor, at []int, included bool) {
 	p := e.candidate(factors, at)
-	contradiction := !p.implyMode()
-	p.resolve(e.spec)
+	contradictions := p.implyModes()
+	e.resolve(p)
+	p.problems = append(contradictions, p.problems...)
 	if !included && e.excluded(p, false) {
 		return
 	}
@@ -251,7 +271,7 @@ func (e *expander) add(factors []factor, at []int, included bool) {
 	for i, f := range factors {
 		e.rows = append(e.rows, &f.rows[at[i]])
 	}
-	skip := e.checks.point(p, e.rows, contradiction)
+	skip := e.checks.point(p, e.rows)
 	e.emit(p, derived, skip)
 }
 
@@ -349,7 +369,7 @@ func (e *expander) derive(p *candidate) []Value {
 func (e *expander) emit(p *candidate, derived []Value, skip string) {
 	s := e.spec
 	for r := range s.Execution.Replicates {
-		point := Point{Index: len(e.points), Config: p.config, GPUPrice: s.prices[p.config.Timing.GPU], Replicate: r, SkipMessage: skip}
+		point := Point{Index: len(e.points), Config: p.config, GPUPrice: s.gpuPrice(&p.config), Replicate: r, SkipMessage: skip}
 		if skip != "" {
 			point.SkipReason = SkipInvalid
 		}

@@ -186,18 +186,18 @@ func TestInvalidPoints(t *testing.T) {
 	}{
 		{"no workload", "engine: {block_size: 64}", []string{"workload: give exactly one of trace, preset and synthetic"}, 1},
 		{"base", chat + "router: {policy: magic}\ngrid: {timing.tp: [1, 2]}", []string{`grid.yaml:2:10: router.policy: magic is not allowed; use one of`}, 1},
-		{"axis", chat + "grid:\n  engine.block_size: [16, 0]\n  timing.tp: [1, 2]",
-			[]string{"grid.yaml:3:3: engine.block_size: 0 is not allowed; give 1 to 1048576 tokens (at block_size=0, tp=1 and 1 more point)"}, 1},
+		{"axis", chat + "grid:\n  engine.block_size: [16, -1]\n  timing.tp: [1, 2]",
+			[]string{"grid.yaml:3:3: engine.block_size: -1 is not allowed; give 1 to 1048576 tokens, or null for the engine's default (at block_size=-1, tp=1 and 1 more point)"}, 1},
 		{"combination", chat + "cases: {a: {timing.source: fixed}, b: {timing.source: fixed, timing.decode_ms: 1}}",
 			[]string{"timing.decode_ms: 0 is not allowed; source fixed needs the duration of a decode step in ms (at case=a)"}, 1},
-		{"many", chat + "grid: {engine.block_size: {range: [-30, 10, 1]}}", []string{"and 11 more"}, 21},
+		{"many", chat + "grid: {engine.block_size: {range: [-31, -1, 1]}}", []string{"and 11 more"}, 21},
 		{"both modes", chat + "load: {rate: 1}\ngrid: {load.concurrency: [1]}", []string{"both load.concurrency and load.rate are given; set load.mode"}, 3},
 		{"expression", chat + "grid: {timing.tp: [1, 0, 2]}\nexclude: [\"tp == 0\"]\nderive: {x: 'tp % (tp - 1)'}",
 			[]string{`derive.x: "tp % (tp - 1)" is not allowed; column 4: `, "(at tp=1)"}, 1},
 		{"not finite", chat + "grid: {timing.tp: [1, 2]}\nderive: {x: '1 / (tp - 1)'}", []string{"the result is +Inf, not a finite number (at tp=1)"}, 1},
 		{"no scalar", chat + "derive: {x: '[1]'}", []string{"derive.x: \"[1]\" is not allowed; the result is [1]; a derived value is a number"}, 1},
 		{"missing section", chat + "exclude: ['workload.trace.block_size > 1']", []string{"exclude[0]: \"workload.trace.block_size > 1\" is not allowed; column"}, 1},
-		{"equal cases", chat + "cases: {a: {}, b: {engine.block_size: 64}}", []string{"grid.yaml:2:16: cases.b: \"b\" is not allowed; it gives the same point as \"a\""}, 1},
+		{"equal cases", chat + "cases: {a: {}, b: {engine.max_num_seqs: 256}}", []string{"grid.yaml:2:16: cases.b: \"b\" is not allowed; it gives the same point as \"a\""}, 1},
 		{"equal workloads", "workload: [{name: a, preset: {name: chat}}, {name: b, preset: {name: chat}}]", []string{"workload: \"b\" is not allowed; it gives the same point as \"a\""}, 1},
 		{"mixed types", chat + "grid: {timing.tp: [1, 2]}\nderive: {x: \"tp == 1 ? 'a' : 2\"}", []string{"derive.x: it is of different types"}, 1},
 	} {
@@ -216,13 +216,13 @@ func TestInvalidPoints(t *testing.T) {
 }
 
 func TestSkipInvalid(t *testing.T) {
-	ps := expand(t, load(t, chat+"grid: {engine.block_size: [16, 0]}\nexecution: {on_invalid: skip}"))
-	if len(ps) != 2 || ps[0].SkipReason != "" || ps[1].SkipReason != gridspec.SkipInvalid || !strings.Contains(ps[1].SkipMessage, "engine.block_size: 0 is not allowed") {
+	ps := expand(t, load(t, chat+"grid: {engine.block_size: [16, -1]}\nexecution: {on_invalid: skip}"))
+	if len(ps) != 2 || ps[0].SkipReason != "" || ps[1].SkipReason != gridspec.SkipInvalid || !strings.Contains(ps[1].SkipMessage, "engine.block_size: -1 is not allowed") {
 		t.Errorf("%+v", ps)
 	}
-	s := load(t, chat+"engine: {block_size: 0}\ngrid: {timing.tp: [1, 2]}\nexecution: {on_invalid: skip}")
+	s := load(t, chat+"engine: {block_size: -1}\ngrid: {timing.tp: [1, 2]}\nexecution: {on_invalid: skip}")
 	_, err := s.Expand(gridspec.ExpandOptions{})
-	checkProblems(t, err, []string{"engine.block_size: 0 is not allowed"})
+	checkProblems(t, err, []string{"engine.block_size: -1 is not allowed"})
 }
 
 func TestTooManyPoints(t *testing.T) {

@@ -69,7 +69,7 @@ func unreadable(path string) string {
 // its setting, and writes back what it returns.
 func visitFiles(tree map[string]any, isFile func(path, value string) bool, visit func(at, path string) string) {
 	v := fileVisitor{isFile, visit}
-	for _, section := range []string{workloadPath, "timing"} {
+	for _, section := range append(stages(), workloadPath, "timing", "router") {
 		if w, ok := tree[section]; ok {
 			tree[section] = v.value(section, section, w)
 		}
@@ -128,11 +128,11 @@ func (f fileVisitor) value(at, path string, v any) any {
 	return v
 }
 
-// isTimingFile reports whether the value of a setting is the path of a file of the timing model.
-func isTimingFile(path, value string) bool {
-	switch path {
-	case "timing.profile", "timing.tables":
-		return true
+// isSettingFile reports whether the value of a setting, apart from the workload's, is the path of a file.
+func isSettingFile(path, value string) bool {
+	switch commonPath(path) {
+	case "timing.profile", "timing.tables", "router.router_policy_config":
+		return value != ""
 	case "timing.model":
 		return perfmodel.IsModelFile(value)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/simcore/perfmodel"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
@@ -21,8 +22,13 @@ import (
 func (p Point) ContentID(workloadDigest string) string {
 	b := append(make([]byte, 0, 512), `{"config":`...)
 	portable := p.Config
-	portable.Timing = portable.Timing.Portable()
-	b = appendSettings(b, reflect.ValueOf(&portable).Elem(), reflect.ValueOf(&defaultConfig).Elem(), false)
+	for _, timing := range []*perfmodel.Config{&portable.Timing, &portable.Prefill.Timing, &portable.Decode.Timing} {
+		*timing = timing.Portable()
+	}
+	if portable.Router.Classes != nil {
+		portable.Router.RouterPolicyConfig = portable.Router.Classes.Digest()
+	}
+	b = appendConfig(b, &portable)
 	b = strconv.AppendInt(append(b, `,"replicate":`...), int64(p.Replicate), 10)
 	b = append(appendString(append(b, `,"version":`...), simcore.SemanticVersion), `,"workload":`...)
 	b = append(appendString(b, workloadDigest), '}')
@@ -37,27 +43,42 @@ var defaultConfig, _ = simcore.DefaultConfig().Resolve()
 type pointKey [16]byte
 
 func keyOf(p *candidate) pointKey {
-	b := appendSettings(make([]byte, 0, 512), reflect.ValueOf(&p.config).Elem(), reflect.ValueOf(&defaultConfig).Elem(), false)
+	b := appendConfig(make([]byte, 0, 512), &p.config)
 	nameless := *p.workload
 	nameless.Name = ""
-	b = appendSettings(b, reflect.ValueOf(nameless), reflect.ValueOf(workload.Spec{}), true)
+	b = appendSettings(b, workloadKeys, reflect.ValueOf(nameless), reflect.ValueOf(workload.Spec{}))
 	sum := sha256.Sum256(b)
 	return pointKey(sum[:16])
 }
 
-// sortedKeys is the order of settings in canonical JSON.
-var sortedKeys = slices.SortedFunc(slices.Values(configKeys.leaves), func(a, b *key) int {
-	return strings.Compare(a.path, b.path)
-})
+// The settings that count, in the order of canonical JSON: those of a workload, of an aggregated and of a disaggregated
+// deployment.
+var (
+	workloadKeys      = sortedKeys(func(k *key) bool { return k.workload })
+	aggregatedKeys    = sortedKeys(func(k *key) bool { return !k.workload && k.mode != simcore.ModeDisaggregated })
+	disaggregatedKeys = sortedKeys(func(k *key) bool { return !k.workload && k.mode != simcore.ModeAggregated && !isCommon(k.path) })
+)
 
-// appendSettings appends a JSON object of the settings, by key path, that differ from their default.
-func appendSettings(b []byte, v, defaults reflect.Value, inWorkload bool) []byte {
+func sortedKeys(counts func(*key) bool) []*key {
+	keys := slices.DeleteFunc(slices.Clone(configKeys.leaves), func(k *key) bool { return !counts(k) })
+	slices.SortFunc(keys, func(a, b *key) int { return strings.Compare(a.path, b.path) })
+	return keys
+}
+
+// appendConfig appends a JSON object of the settings that can change the outcome.
+func appendConfig(b []byte, c *simcore.Config) []byte {
+	keys := aggregatedKeys
+	if c.Deployment.Mode == simcore.ModeDisaggregated {
+		keys = disaggregatedKeys
+	}
+	return appendSettings(b, keys, reflect.ValueOf(c).Elem(), reflect.ValueOf(&defaultConfig).Elem())
+}
+
+// appendSettings appends a JSON object of settings, by key path, that differ from their default.
+func appendSettings(b []byte, keys []*key, v, defaults reflect.Value) []byte {
 	b = append(b, '{')
 	start := len(b)
-	for _, k := range sortedKeys {
-		if k.workload != inWorkload {
-			continue
-		}
+	for _, k := range keys {
 		field, err := v.FieldByIndexErr(k.index)
 		if err != nil {
 			continue

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/simcore/router"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
@@ -18,6 +19,8 @@ type key struct {
 	index []int
 	// workload says that the field belongs to workload.Spec.
 	workload bool
+	// mode is the deployment mode that the setting belongs to; empty when both have it.
+	mode string
 }
 
 // keySet is the catalogue of all key paths that a point consists of.
@@ -37,13 +40,48 @@ var configKeys = newKeySet()
 
 // aliases maps other names of settings to their key paths.
 func aliases() map[string]string {
-	return map[string]string{"engine.engine_type": "engine.type"}
+	out := map[string]string{"engine.engine_type": "engine.type"}
+	for _, stage := range stages() {
+		out[join(stage, "engine.engine_type")] = join(stage, "engine.type")
+	}
+	return out
 }
 
-// IsNullable reports whether a setting may be null, which means no limit, or what fits for the KV pool. A configuration
-// then holds 0, which a spec must not say.
-func IsNullable(path string) bool {
-	return slices.Contains([]string{"engine.max_num_seqs", "engine.max_num_batched_tokens", "engine.num_gpu_blocks"}, path)
+// nullable is a number that may be null.
+type nullable struct {
+	// stored is what a configuration holds then.
+	stored float64
+	// means says what null stands for.
+	means string
+}
+
+// least is the smallest number that the setting takes.
+func (n nullable) least() int { return int(n.stored) + 1 }
+
+// nullables holds the settings that may be null, by their path in an aggregated deployment.
+var nullables = map[string]nullable{
+	"engine.max_num_seqs":                {0, "for no limit"},
+	"engine.max_num_batched_tokens":      {0, "for no limit"},
+	"engine.num_gpu_blocks":              {0, "for what fits"},
+	"engine.block_size":                  {0, "for the engine's default"},
+	"engine.kv_bytes_per_token":          {0, "for that of the model"},
+	"engine.sglang.page_size":            {0, "for engine.block_size"},
+	"engine.sglang.max_prefill_tokens":   {0, "for the default"},
+	"engine.sglang.chunked_prefill_size": {0, "for the default"},
+	"engine.sglang.clip_max_new_tokens":  {0, "for the default"},
+	"router.overlap_score_weight":        {router.Unset, "for the two settings that it replaces"},
+	"router.router_queue_threshold":      {router.Unset, "to keep no request in the router"},
+}
+
+func nullableAt(path string) (nullable, bool) {
+	n, ok := nullables[commonPath(path)]
+	return n, ok
+}
+
+// IsNull reports whether a setting may be null and the value of a configuration stands for that.
+func IsNull(path string, value reflect.Value) bool {
+	n, ok := nullableAt(path)
+	return ok && (value.CanInt() && float64(value.Int()) == n.stored || value.CanFloat() && value.Float() == n.stored)
 }
 
 func newKeySet() *keySet {
@@ -66,7 +104,7 @@ func (ks *keySet) walk(path string, t reflect.Type, index []int, inWorkload bool
 			ks.walk(p, inner, i, inWorkload)
 			continue
 		}
-		k := &key{path: p, typ: f.typ, index: i, workload: inWorkload}
+		k := &key{path: p, typ: f.typ, index: i, workload: inWorkload, mode: deploymentModeOf(p)}
 		ks.leaves = append(ks.leaves, k)
 		ks.byPath[p] = k
 	}

@@ -71,6 +71,9 @@ func (p *strictParser) dotted(path string, nested map[string]any, axes bool) map
 // renameAliases gives the settings of one section their canonical names.
 func (p *strictParser) renameAliases(name string, section map[string]any) {
 	for _, k := range p.origins.sorted(name, section) {
+		if inner, isMap := section[k].(map[string]any); isMap && configKeys.isSection(join(name, k)) {
+			p.renameAliases(join(name, k), inner)
+		}
 		canonical := canonicalPath(join(name, k))
 		if canonical == join(name, k) {
 			continue

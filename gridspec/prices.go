@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/metrics"
 	"github.com/servegrid/servegrid/simcore/perfmodel/catalogue"
 )
@@ -40,4 +41,31 @@ func (c *collector) prices(override priceMap, ownGPUs bool) map[string]metrics.G
 		out[name] = entry
 	}
 	return out
+}
+
+// gpuPrice is what one GPU of a configuration costs and draws: the mean over all of them, or nothing where one of them is
+// not known.
+func (s *Spec) gpuPrice(c *simcore.Config) metrics.GPUPrice {
+	pools := c.Stages()
+	mean := s.prices[pools[0].Timing.GPU]
+	gpus := float64(pools[0].Workers * pools[0].GPUsPerWorker())
+	for _, pool := range pools[1:] {
+		price, more := s.prices[pool.Timing.GPU], float64(pool.Workers*pool.GPUsPerWorker())
+		if price == mean || more <= 0 {
+			continue
+		}
+		share := more / (gpus + more)
+		mean.USDPerHour = meanOfKnown(mean.USDPerHour, price.USDPerHour, share)
+		mean.TDPWatts = meanOfKnown(mean.TDPWatts, price.TDPWatts, share)
+		gpus += more
+	}
+	return mean
+}
+
+// meanOfKnown weighs two figures, of which 0 is not known.
+func meanOfKnown(a, b, shareOfB float64) float64 {
+	if a == 0 || b == 0 {
+		return 0
+	}
+	return a + (b-a)*shareOfB
 }

@@ -22,7 +22,7 @@ func (s *Spec) Resolved(folder string) ([]byte, error) {
 		return nil, err
 	}
 	tree := s.layers.koanf.Raw()
-	isFile := func(path, value string) bool { return isTraceFile(path, value) || isTimingFile(path, value) }
+	isFile := func(path, value string) bool { return isTraceFile(path, value) || isSettingFile(path, value) }
 	visitFiles(tree, isFile, func(_, path string) string { return movedPath(path, s.Dir, folder) })
 	output, ok := tree["output"].(map[string]any)
 	if !ok {

@@ -114,7 +114,7 @@ deployment: {mode: aggregated, workers: 2}
 engine: {engine_type: vllm, max_num_seqs: null, preemption_mode: fifo, context_length: 4096}
 timing: {source: fixed, prefill_ms: 1, decode_ms: 1}
 prices: {h200_sxm: 2.5, B200: 4}
-router: {policy: round_robin}
+router: {policy: round_robin, router_queue_threshold: null}
 sla: {ttft_ms: 1, itl_ms: 1, e2e_ms: 1}
 grid:
   engine.block_size: [16, 32]
@@ -141,7 +141,7 @@ func TestSchemaRefusesWhatLoadRefuses(t *testing.T) {
 		"engine: {block_sise: 1}",
 		"engine: {block_size: big}",
 		"engine: {block_size: 1.5}",
-		"engine: {block_size: null}",
+		"engine: {speedup_ratio: null}",
 		"grid: {engine.block_sise: [1]}",
 		"grid: {engine.block_size: []}",
 		"grid: {engine.block_size: [x]}",
@@ -262,9 +262,13 @@ func (w *schemaWriter) describe(t reflect.Type, f jsonField) string {
 	if t == reflect.TypeFor[document]() {
 		return doc // its comments name methods, not keys: a Sobol sequence
 	}
+	for _, other := range jsonFields(reflect.TypeFor[engine.Config]()) {
+		name := reflect.TypeFor[engine.Config]().FieldByIndex(other.index).Name
+		doc = regexp.MustCompile(`\bConfig\.`+name+`\b`).ReplaceAllLiteralString(doc, "engine."+other.name)
+	}
 	for _, other := range jsonFields(t) {
 		name := t.FieldByIndex(other.index).Name
-		if name != strings.ToUpper(name) { // GPU is a word too
+		if name != strings.ToUpper(name) && other.typ.Kind() != reflect.Struct { // GPU and SGLang are words too
 			doc = regexp.MustCompile(`\b`+name+`\b`).ReplaceAllLiteralString(doc, other.name)
 		}
 	}
@@ -357,6 +361,7 @@ func (w *schemaWriter) setting(path string, t reflect.Type) any {
 	if t.Kind() != reflect.Struct {
 		return w.leaf(path, t)
 	}
+	path = commonPath(path) // stages have the sections of others
 	return w.def(path, func() any {
 		properties := object{}
 		for _, f := range jsonFields(t) {
@@ -373,6 +378,7 @@ func (w *schemaWriter) setting(path string, t reflect.Type) any {
 
 // leafAt refers to the schema of a setting in its section.
 func (w *schemaWriter) leafAt(path string) any {
+	path = commonPath(path)
 	dot := strings.LastIndexByte(path, '.')
 	if dot < 0 {
 		return object{"$ref": "#/properties/" + path}
@@ -410,8 +416,8 @@ func (w *schemaWriter) leaf(path string, t reflect.Type) any {
 	if choices := choicesOf(path, t); choices != nil {
 		schema["enum"] = choices
 	}
-	if IsNullable(path) {
-		schema["type"], schema["minimum"] = []string{schema["type"].(string), "null"}, 1
+	if null, ok := nullableAt(path); ok {
+		schema["type"], schema["minimum"] = []string{schema["type"].(string), "null"}, null.least()
 	}
 	return schema
 }
@@ -421,22 +427,28 @@ func choicesOf(path string, t reflect.Type) []string {
 		return c.choices()
 	}
 	return map[string][]string{
-		"compat":                 rules.Names(),
-		"load.mode":              {string(simcore.LoadTrace), string(simcore.LoadConcurrency), string(simcore.LoadRate)},
-		"deployment.mode":        {simcore.ModeAggregated},
-		"engine.type":            engine.Types(),
-		"engine.preemption_mode": engine.PreemptionModes(),
-		"timing.source":          perfmodel.Sources(),
-		"timing.backend":         perfmodel.Backends(),
-		"timing.mode":            perfmodel.Modes(),
-		"router.policy":          router.Policies(),
-		"workload.trace.format":  workload.Formats(),
-		"workload.preset.name":   workload.PresetNames(),
-	}[path]
+		"compat":                                  rules.Names(),
+		"load.mode":                               {string(simcore.LoadTrace), string(simcore.LoadConcurrency), string(simcore.LoadRate)},
+		"deployment.mode":                         {simcore.ModeAggregated, simcore.ModeDisaggregated},
+		"engine.type":                             engine.Types(),
+		"engine.preemption_mode":                  engine.PreemptionModes(),
+		"timing.source":                           perfmodel.Sources(),
+		"timing.backend":                          perfmodel.Backends(),
+		"timing.mode":                             perfmodel.Modes(),
+		"engine.kv_transfer_timing_mode":          engine.TransferTimingModes(),
+		"engine.sglang.schedule_policy":           engine.SchedulePolicies(),
+		"engine.trtllm.capacity_scheduler_policy": {engine.PolicyGuaranteedNoEvict},
+		"router.policy":                           router.Policies(),
+		"router.router_queue_policy":              router.QueuePolicies(),
+		"router.router_prefill_load_model":        router.PrefillLoadModels(),
+		"workload.trace.format":                   workload.Formats(),
+		"workload.preset.name":                    workload.PresetNames(),
+	}[commonPath(path)]
 }
 
 // axes is a mapping of key paths below prefix to axes; sections may be nested or be an axis as a whole.
 func (w *schemaWriter) axes(prefix, name string, axis func(leaf any, numeric bool) any) any {
+	prefix = commonPath(prefix)
 	def := name
 	if prefix != "" {
 		def += "." + prefix

@@ -56,7 +56,11 @@ type Spec struct {
 type settings struct {
 	config   simcore.Config
 	workload *workload.Spec
-	given    loadKeys
+	given    givenKeys
+	// bound holds what is written of the settings that belong to one deployment mode; the first boundByBase are those
+	// of the base.
+	bound       []assignment
+	boundByBase int
 }
 
 // Load reads, merges and checks a spec. What is wrong with the spec is a [Problems]; other errors are about the
@@ -79,8 +83,10 @@ func Load(src Source) (*Spec, error) {
 	c.bind("", tree, reflect.ValueOf(&doc).Elem())
 	s := &Spec{
 		Name: doc.Name, Dir: dir, Objectives: doc.Objectives, Execution: doc.Execution, Output: doc.Output,
-		layers: layers, base: settings{config: doc.Config, given: givenLoadKeys(tree)},
+		layers: layers, base: settings{config: doc.Config, given: givenIn(tree)},
 	}
+	s.base.bound = boundSettings(tree, &doc.Config)
+	s.base.boundByBase = len(s.base.bound)
 	c.checkExecution(doc.Execution)
 	s.prices = c.prices(doc.Prices, doc.Timing.Tables != "")
 	s.buildAxes(c, &doc)
@@ -112,31 +118,4 @@ func (s *Spec) checkOverrides(c *collector) {
 			}
 		}
 	}
-}
-
-// loadKeys says which keys of the load section are given; one that implies a mode sets it.
-type loadKeys struct{ mode, concurrency, rate bool }
-
-func givenLoadKeys(tree map[string]any) loadKeys {
-	load, _ := tree["load"].(map[string]any)
-	has := func(k string) bool { return load[k] != nil }
-	return loadKeys{mode: has("mode"), concurrency: has("concurrency"), rate: has("rate")}
-}
-
-func (k loadKeys) or(other loadKeys) loadKeys {
-	return loadKeys{k.mode || other.mode, k.concurrency || other.concurrency, k.rate || other.rate}
-}
-
-// implyMode sets the load mode that the given keys imply; false means that they contradict each other.
-func (s *settings) implyMode() bool {
-	switch k := s.given; {
-	case k.mode:
-	case k.concurrency && k.rate:
-		return false
-	case k.concurrency:
-		s.config.Load.Mode = simcore.LoadConcurrency
-	case k.rate:
-		s.config.Load.Mode = simcore.LoadRate
-	}
-	return true
 }

@@ -2,8 +2,10 @@ package gridspec
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
+	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/engine"
 	"github.com/servegrid/servegrid/simcore/perfmodel"
 )
@@ -15,7 +17,7 @@ func (s *Spec) Warnings() Problems { return slices.Clone(s.warnings) }
 // trap is a quantity that the polynomial timing model cannot judge.
 type trap struct {
 	keys    []string
-	measure func(*settings) int
+	measure func(*simcore.Stage) int
 	why     string
 }
 
@@ -23,13 +25,14 @@ func traps() []trap {
 	return []trap{
 		{
 			[]string{"timing.tp", "timing.dp"},
-			func(s *settings) int { return s.config.GPUsPerWorker() },
+			func(c *simcore.Stage) int { return c.GPUsPerWorker() },
 			"the polynomial timing model does not know it: more GPUs for one worker make nothing faster, so 1 always wins per GPU",
 		},
 		{
 			[]string{"engine.num_gpu_blocks", "engine.block_size"},
-			func(s *settings) int {
-				return cmp.Or(s.config.Engine.NumGPUBlocks, engine.DefaultNumGPUBlocks) * s.config.Engine.BlockSize
+			func(c *simcore.Stage) int {
+				blockSize, _ := c.Engine.ResolvedBlockSize()
+				return cmp.Or(c.Engine.NumGPUBlocks, engine.DefaultNumGPUBlocks) * blockSize
 			},
 			"with the polynomial timing model a decode step takes as long as the held share of the KV pool says, so a larger pool looks faster; " +
 				"compare pools of the same number of tokens",
@@ -58,14 +61,12 @@ func (s *Spec) timingWarnings() Problems {
 // usesPolynomial reports whether some point has the polynomial timing model.
 func (s *Spec) usesPolynomial() bool {
 	decides := func(a assignment) bool {
-		return slices.Contains([]string{"timing.source", "timing.gpu", "timing.model", "timing.profile"}, a.key.path)
+		return slices.Contains([]string{"timing.source", "timing.gpu", "timing.model", "timing.profile"}, commonPath(a.key.path))
 	}
 	for _, f := range s.factors {
 		some, all := false, true
 		for _, o := range f.rows {
-			point := s.base
-			point.workload = cloneWorkload(point.workload)
-			o.apply(&point)
+			point := s.with(o)
 			decided := slices.ContainsFunc(o.set, decides)
 			some = some || decided && isPolynomial(&point)
 			all = all && decided
@@ -74,24 +75,40 @@ func (s *Spec) usesPolynomial() bool {
 			return some
 		}
 	}
-	return isPolynomial(&s.base)
+	point := s.with(option{})
+	return isPolynomial(&point)
 }
 
+// with is a point of the base with one option.
+func (s *Spec) with(o option) settings {
+	point := s.base
+	point.workload = cloneWorkload(point.workload)
+	o.apply(&point)
+	point.implyModes()
+	point.settle()
+	return point
+}
+
+// isPolynomial reports whether a pool of a point has the polynomial timing model.
 func isPolynomial(s *settings) bool {
-	return s.config.Timing.ChosenSource() == perfmodel.SourcePolynomial
+	return slices.ContainsFunc(s.config.Stages(), func(p simcore.Pool) bool {
+		return p.Timing.ChosenSource() == perfmodel.SourcePolynomial
+	})
 }
 
 // variedBy returns the place of the key by which a factor varies a quantity; empty when it does not.
 func (s *Spec) variedBy(f factor, t trap) string {
 	at := ""
-	values := map[int]bool{}
+	values := map[string]bool{}
 	for _, o := range f.rows {
-		point := s.base
-		point.workload = cloneWorkload(point.workload)
-		o.apply(&point)
-		values[t.measure(&point)] = true
+		point := s.with(o)
+		var measured []int
+		for _, pool := range point.config.Stages() {
+			measured = append(measured, t.measure(&pool.Stage))
+		}
+		values[fmt.Sprint(measured)] = true
 		for _, a := range o.set {
-			if at == "" && slices.Contains(t.keys, a.key.path) {
+			if at == "" && slices.Contains(t.keys, commonPath(a.key.path)) {
 				at = a.at[:len(a.at)-len(lastIndex(a.at))]
 			}
 		}

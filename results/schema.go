@@ -116,17 +116,17 @@ var provenanceSettings = []string{"timing_source", "timing_mode"}
 // provenanceColumns say where the figures come from.
 var provenanceColumns = []fixedColumn{
 	{"timing_source", "", "Timing model that gave the pass durations.", RolePoint, gridspec.KindString,
-		func(r *Row) gridspec.Value { return text(r.Point.Config.Timing.Source) }},
+		func(r *Row) gridspec.Value { return r.ofPools(func(p *simcore.Pool) string { return p.Timing.Source }) }},
 	{"timing_mode", "", "How the prices of a pass with prompts and decodes combine; null where the model does not know what a pass consists of.", RolePoint, gridspec.KindString,
-		func(r *Row) gridspec.Value { return optionalText(r.Point.Config.Timing.UsedMode()) }},
+		func(r *Row) gridspec.Value { return r.ofPools(func(p *simcore.Pool) string { return p.Timing.UsedMode() }) }},
 	{"timing_data", "", "Data behind the timing model, with its version; null when there is none.", RolePoint, gridspec.KindString,
-		func(r *Row) gridspec.Value { return optionalText(r.provenance().Data) }},
+		func(r *Row) gridspec.Value { return r.ofProvenance(func(p perfmodel.Provenance) string { return p.Data }) }},
 	{"timing_digest", "", "Hash of the data behind the timing model, such as tables or a profile: equal digests mean the same data. Null when there is none.", RolePoint, gridspec.KindString,
-		func(r *Row) gridspec.Value { return optionalText(r.provenance().Digest) }},
+		func(r *Row) gridspec.Value { return r.ofProvenance(func(p perfmodel.Provenance) string { return p.Digest }) }},
 	{"timing_prefill_error_pct", "%", "How far the prefill price of a pass may be off: for tables the 99th percentile against the program that they come from, which timing_data names, and not against a GPU; for analytic timing the band against such tables. Null when it is not known.", RolePoint, gridspec.KindFloat,
-		func(r *Row) gridspec.Value { return optionalFloat(r.provenance().PrefillErrorPct) }},
+		func(r *Row) gridspec.Value { return r.errorPct(func(p perfmodel.Provenance) float64 { return p.PrefillErrorPct }) }},
 	{"timing_decode_error_pct", "%", "The same for the decode price.", RolePoint, gridspec.KindFloat,
-		func(r *Row) gridspec.Value { return optionalFloat(r.provenance().DecodeErrorPct) }},
+		func(r *Row) gridspec.Value { return r.errorPct(func(p perfmodel.Provenance) float64 { return p.DecodeErrorPct }) }},
 	{"timing_anomaly", "", "True where the source of the tables is suspect: " + perfmodel.AnomalyMeaning + ". Null without tables.", RolePoint, gridspec.KindBool, timingAnomaly},
 	{"workload_digest", "", "SHA-256 of the replayed work: equal digests mean equal requests.", RolePoint, gridspec.KindString,
 		func(r *Row) gridspec.Value { return optionalText(r.WorkloadDigest) }},
@@ -135,18 +135,48 @@ var provenanceColumns = []fixedColumn{
 }
 
 func timingAnomaly(r *Row) gridspec.Value {
-	if r.Status == StatusSkipped || r.Point.Config.Timing.Source != perfmodel.SourceTable {
-		return missing
+	out := missing
+	if r.Status == StatusSkipped {
+		return out
 	}
-	return gridspec.Value{Kind: gridspec.KindBool, Bool: r.provenance().Anomaly}
+	for _, p := range r.Point.Config.Stages() {
+		if p.Timing.Source == perfmodel.SourceTable {
+			out.Bool = out.Kind == gridspec.KindBool && out.Bool || p.Timing.Provenance().Anomaly
+			out.Kind = gridspec.KindBool
+		}
+	}
+	return out
 }
 
-// provenance says where the prices of a point that was simulated come from.
-func (r *Row) provenance() perfmodel.Provenance {
-	if r.Status == StatusSkipped {
-		return perfmodel.Provenance{}
+// ofPools is what the pools of workers have: that of each, when they differ.
+func (r *Row) ofPools(get func(*simcore.Pool) string) gridspec.Value {
+	var texts []string
+	for _, p := range r.Point.Config.Stages() {
+		if t := get(&p); t != "" && !slices.Contains(texts, t) {
+			texts = append(texts, t)
+		}
 	}
-	return r.Point.Config.Timing.Provenance()
+	return optionalText(strings.Join(texts, ", "))
+}
+
+// ofProvenance is where the prices of a point that was simulated come from.
+func (r *Row) ofProvenance(get func(perfmodel.Provenance) string) gridspec.Value {
+	if r.Status == StatusSkipped {
+		return missing
+	}
+	return r.ofPools(func(p *simcore.Pool) string { return get(p.Timing.Provenance()) })
+}
+
+// errorPct is the largest error of the pools.
+func (r *Row) errorPct(get func(perfmodel.Provenance) float64) gridspec.Value {
+	if r.Status == StatusSkipped {
+		return missing
+	}
+	most := 0.0
+	for _, p := range r.Point.Config.Stages() {
+		most = max(most, get(p.Timing.Provenance()))
+	}
+	return optionalFloat(most)
 }
 
 func optionalFloat(f float64) gridspec.Value {

@@ -17,12 +17,33 @@ type setting struct {
 	unit, doc string
 	kind      gridspec.Kind
 	index     []int
+	// prefill and decode are the places in the stages of a disaggregated deployment; nil where they have no such setting.
+	prefill, decode []int
 }
 
 // settings lists every leaf of the configuration in the order of its declaration.
 func settings() []setting {
-	return leaves(reflect.TypeFor[simcore.Config](), "", nil)
+	all := leaves(reflect.TypeFor[simcore.Config](), "", nil)
+	byPath := make(map[string]*setting, len(all))
+	for i := range all {
+		byPath[all[i].path] = &all[i]
+	}
+	for i := range all {
+		common := all[i].common()
+		if p, d := byPath["prefill."+common], byPath["decode."+common]; p != nil && d != nil {
+			all[i].prefill, all[i].decode, all[i].doc = p.index, d.index, settingDocs[common]
+		}
+	}
+	return all
 }
+
+// common is the path of the setting in an aggregated deployment.
+func (s setting) common() string {
+	return strings.TrimPrefix(strings.TrimPrefix(s.path, "prefill."), "decode.")
+}
+
+// ofStage reports whether the setting is that of a stage of a disaggregated deployment.
+func (s setting) ofStage() bool { return s.common() != s.path }
 
 func leaves(t reflect.Type, prefix string, index []int) []setting {
 	var out []setting
@@ -63,9 +84,23 @@ func leafKind(t reflect.Type) (gridspec.Kind, bool) {
 	return 0, false
 }
 
-// value reads the setting from a configuration, and false when it is an unset pointer.
+// value reads the setting from a configuration, and false when it is an unset pointer or the configuration does not have
+// it: what both stages of a disaggregated deployment have in common stands where an aggregated one has it, the rest with
+// the stages.
 func (s setting) value(config reflect.Value) (gridspec.Value, bool) {
 	v := config.FieldByIndex(s.index)
+	c := config.Addr().Interface().(*simcore.Config)
+	if c.Deployment.Mode == simcore.ModeDisaggregated && s.prefill != nil {
+		p := config.FieldByIndex(s.prefill)
+		if p.Equal(config.FieldByIndex(s.decode)) == s.ofStage() {
+			return gridspec.Value{}, false
+		}
+		if !s.ofStage() {
+			v = p
+		}
+	} else if !gridspec.Concerns(s.path, c) {
+		return gridspec.Value{}, false
+	}
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
 			return gridspec.Value{}, false
@@ -103,6 +138,7 @@ func (t *Table) addSettings(rows []Row) {
 		}
 		c := s.column(rows)
 		switch {
+		case c.allNull(): // no point has it
 		case c.constant():
 			t.Metadata.Constants[s.path] = c.plain(0)
 		case slices.Contains(provenanceSettings, c.Name): // has a column of its own

@@ -30,7 +30,7 @@ func (s *simulation) runAlone() error {
 			// With one turn a session, session and request numbers are the same.
 			numbers = append(numbers, order[i])
 			own.times = append(own.times, starts[order[i]])
-			s.env.Requests = append(s.env.Requests, s.newRequest(order[i]))
+			s.env.Requests = append(s.env.Requests, s.newRequest(order[i], &s.cfg.Engine))
 		}
 		all.Select(numbers, blocks)
 		if err := s.runOne(worker, &own); err != nil {
@@ -123,7 +123,7 @@ func (s *simulation) runOne(worker engine.Worker, own *arrivals) error {
 
 func (s *simulation) submit(worker engine.Worker, own *arrivals) {
 	request, at := own.pop()
-	s.env.Requests[request].ArrivalMs = at
+	s.env.Requests[request].ArrivalMs, s.env.Requests[request].RoutedMs = at, at
 	s.arrived++
 	s.endMs = max(s.endMs, at)
 	worker.Submit(request)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/servegrid/servegrid/simcore/router"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
@@ -18,6 +19,21 @@ func BenchmarkRun(b *testing.B) {
 		b.Run(fmt.Sprintf("%dx%d", size.workers, size.block), func(b *testing.B) {
 			cfg := dynamoConfig()
 			cfg.Deployment.Workers, cfg.Engine.BlockSize = size.workers, size.block
+			benchmarkRun(b, cfg, w)
+		})
+	}
+}
+
+// BenchmarkRunKVRouter simulates the same hour behind a KV router. The name is the number of workers.
+func BenchmarkRunKVRouter(b *testing.B) {
+	w, err := workload.PresetSpec{Name: workload.PresetChat, Seed: 1}.Generate()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, workers := range []int{8, 64, 256} {
+		b.Run(fmt.Sprint(workers), func(b *testing.B) {
+			cfg := dynamoConfig()
+			cfg.Deployment.Workers, cfg.Router.Policy = workers, router.PolicyKVRouter
 			benchmarkRun(b, cfg, w)
 		})
 	}

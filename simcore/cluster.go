@@ -8,12 +8,12 @@ import (
 	"github.com/servegrid/servegrid/simcore/router"
 )
 
-// cluster simulates workers that depend on each other through the driver: which request comes next, and when, is
-// known only as others end.
+// cluster simulates workers that depend on each other: through the driver, when a request comes as others end, and
+// through the router, when it looks at what the workers do.
 type cluster struct {
 	*simulation
 	driver    *driver
-	router    *router.RoundRobin
+	router    router.Router
 	workers   []engine.Worker
 	due       dueHeap // busy workers by the end of what they do
 	touched   []int32 // idle workers that may start something at this time
@@ -27,27 +27,25 @@ func (s *simulation) runCluster() error {
 	n := s.cfg.Deployment.Workers
 	s.env.Requests = make([]engine.Request, s.workload.Requests())
 	for i := range s.env.Requests {
-		s.env.Requests[i] = s.newRequest(int32(i))
+		s.env.Requests[i] = s.newRequest(int32(i), &s.cfg.Engine)
 	}
 	c := &cluster{
 		simulation: s,
 		driver:     newDriver(s),
-		router:     router.NewRoundRobin(n),
 		workers:    make([]engine.Worker, n),
 		isTouched:  make([]bool, n),
-		sessions:   make([]int32, s.workload.Requests()),
+		sessions:   s.sessionOfRequests(),
 		startedMs:  math.Inf(-1),
 		loneLoop:   s.rules.SingleWorkerLoop && n == 1,
+	}
+	var err error
+	if c.router, err = s.newRouter(&s.env, n, router.Aggregated); err != nil {
+		return err
 	}
 	for i := range c.workers {
 		c.workers[i] = engine.New(&s.env, i)
 	}
 	c.due.init(c.workers)
-	for session := range s.workload.Sessions() {
-		for r := s.workload.SessionStart[session]; r < s.workload.SessionStart[session+1]; r++ {
-			c.sessions[r] = int32(session)
-		}
-	}
 	if err := c.loop(); err != nil {
 		return err
 	}
@@ -82,14 +80,19 @@ func (c *cluster) loop() error {
 					next = c.due.soonest()
 				}
 				c.finishDue(next)
-				c.release(next)
+				if err := c.release(next); err != nil {
+					return err
+				}
 			}
 			break
 		}
 		now = next
 		c.endMs = max(c.endMs, now)
 		c.finishDue(now)
-		c.release(now)
+		if err := c.release(now); err != nil {
+			return err
+		}
+		c.finishDue(now) // runs that arrivals have cut right here
 		if err := c.start(now); err != nil {
 			return err
 		}
@@ -119,14 +122,28 @@ func (c *cluster) finishDue(now float64) {
 	}
 }
 
-// finish ends what a worker did and tells the driver which requests are over.
+// finish ends what a worker did, and tells the router and the driver what became of its requests, one by one: what
+// waits in the router may go to any worker.
 func (c *cluster) finish(id int32, now float64) {
+	c.touch(id)
 	for _, signal := range c.workers[id].Finish() {
+		if signal.First && !signal.Ended { // one token is the end, which the router hears of once
+			c.dispatch(c.router.PrefillDone(now, signal.Request), now)
+		}
 		if signal.Ended {
+			kept := c.router.Ended(now, signal.Request)
 			c.driver.ended(signal.Request, c.sessions[signal.Request], now)
+			c.dispatch(kept, now)
 		}
 	}
-	c.touch(id)
+}
+
+// dispatch hands requests that waited in the router to their workers.
+func (c *cluster) dispatch(kept []router.Dispatch, now float64) {
+	for _, d := range kept {
+		c.env.Requests[d.Request].RoutedMs = now
+		c.submit(d.Request, d.Worker, now)
+	}
 }
 
 func (c *cluster) touch(id int32) {
@@ -136,29 +153,41 @@ func (c *cluster) touch(id int32) {
 	}
 }
 
-// release hands all requests that are ready to their workers.
-func (c *cluster) release(now float64) {
-	joins := now
-	if c.startedMs == now { // a pass of no time led to this arrival, and the passes from now on have started
-		joins = math.Nextafter(now, math.Inf(1))
-	}
+// release routes all requests that are ready.
+func (c *cluster) release(now float64) error {
 	for c.driver.peek() <= now {
 		request, ready := c.driver.pop()
 		if c.loneLoop && c.driver.closed {
 			ready = now
 		}
-		c.env.Requests[request].ArrivalMs = ready
+		r := &c.env.Requests[request]
+		r.ArrivalMs, r.State = ready, engine.Waiting
 		c.arrived++
-		id := int32(c.router.Pick())
-		if c.due.has(id) {
-			if end := c.workers[id].Interrupt(joins); end < c.due.end[id] {
-				c.due.set(id, end)
-			}
-		} else {
-			c.touch(id)
+		worker, err := c.router.Arrive(now, request)
+		if err != nil {
+			return err
 		}
-		c.workers[id].Submit(request)
+		if worker != router.Queued {
+			r.RoutedMs = ready
+			c.submit(request, worker, now)
+		}
 	}
+	return nil
+}
+
+// submit hands a request to a worker, whose run ends early if the request can join.
+func (c *cluster) submit(request, worker int32, now float64) {
+	joins := now
+	if c.startedMs == now { // a pass of no time led to this, and the passes from now on have started
+		joins = math.Nextafter(now, math.Inf(1))
+	}
+	if !c.due.has(worker) {
+		c.touch(worker)
+	} else if end := c.workers[worker].Interrupt(joins); end < c.due.end[worker] {
+		c.due.set(worker, end)
+	}
+	c.env.Requests[request].RouteOverlap = c.router.Overlap(request)
+	c.workers[worker].Submit(request)
 }
 
 // start lets idle workers with requests begin, in the order of their ids.
@@ -187,7 +216,7 @@ func (c *cluster) start(now float64) error {
 	return nil
 }
 
-// checkDone reports a dead end when requests are left.
+// checkDone reports a dead end when requests are left. Some worker has work as long as requests wait in the router.
 func (c *cluster) checkDone(now float64) error {
 	for _, w := range c.workers {
 		if w.HasWork() {

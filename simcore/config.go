@@ -21,10 +21,12 @@ type Config struct {
 	Engine engine.Config `json:"engine"`
 	// Timing says how long a pass takes.
 	Timing perfmodel.Config `json:"timing"`
-	// Prefill and Decode are the workers of a disaggregated deployment; in a spec what they leave out is as in Engine and
-	// Timing.
+	// Prefill is the workers of a disaggregated deployment that compute prompts; in a spec what it leaves out is as in Engine
+	// and Timing.
 	Prefill Stage `json:"prefill"`
-	Decode  Stage `json:"decode"`
+	// Decode is the workers of a disaggregated deployment that decode; in a spec what it leaves out is as in Engine and
+	// Timing.
+	Decode Stage `json:"decode"`
 	// Router says which worker gets a request.
 	Router router.Config `json:"router"`
 	// SLA states the latency bounds for goodput and attainment; without bounds neither is reported.
@@ -66,9 +68,10 @@ type Deployment struct {
 	Mode string `json:"mode"`
 	// Workers is the number of engine replicas of an aggregated deployment.
 	Workers int `json:"workers"`
-	// PrefillWorkers and DecodeWorkers are the sizes of the pools of a disaggregated deployment.
+	// PrefillWorkers is the number of workers of a disaggregated deployment that compute prompts.
 	PrefillWorkers int `json:"prefill_workers"`
-	DecodeWorkers  int `json:"decode_workers"`
+	// DecodeWorkers is the number of workers of a disaggregated deployment that decode.
+	DecodeWorkers int `json:"decode_workers"`
 }
 
 // Stage is the engine and timing of the workers of one pool.
@@ -105,15 +108,41 @@ const (
 func DefaultConfig() Config {
 	return Config{
 		Load:       Load{Mode: LoadTrace, Speedup: 1},
-		Deployment: Deployment{Mode: ModeAggregated, Workers: 1},
+		Deployment: Deployment{Mode: ModeAggregated, Workers: 1, PrefillWorkers: 1, DecodeWorkers: 1},
 		Engine:     engine.DefaultConfig(),
 		Timing:     perfmodel.DefaultConfig(),
+		Prefill:    Stage{engine.DefaultConfig(), perfmodel.DefaultConfig()},
+		Decode:     Stage{engine.DefaultConfig(), perfmodel.DefaultConfig()},
 		Router:     router.DefaultConfig(),
 	}
 }
 
+// Stages returns the pools of workers that the deployment has: those of an aggregated one, or the prefill and the decode
+// workers.
+func (c Config) Stages() []Pool {
+	if c.Deployment.Mode == ModeDisaggregated {
+		return []Pool{{c.Prefill, c.Deployment.PrefillWorkers}, {c.Decode, c.Deployment.DecodeWorkers}}
+	}
+	return []Pool{{Stage{c.Engine, c.Timing}, c.Deployment.Workers}}
+}
+
+// Pool is a number of equal workers.
+type Pool struct {
+	Stage
+	Workers int
+}
+
+// BlockSize is the number of tokens in a KV block of a resolved configuration: all pools have the same.
+func (c Config) BlockSize() int { return c.Stages()[0].Engine.BlockSize }
+
 // GPUsPerWorker is the number of GPUs one worker occupies: tensor-parallel size times data-parallel ranks.
-func (c Config) GPUsPerWorker() int { return c.Timing.TP * c.Timing.DP }
+func (s Stage) GPUsPerWorker() int { return s.Timing.TP * s.Timing.DP }
 
 // GPUs is the number of GPUs the whole deployment occupies.
-func (c Config) GPUs() int { return c.Deployment.Workers * c.GPUsPerWorker() }
+func (c Config) GPUs() int {
+	gpus := 0
+	for _, p := range c.Stages() {
+		gpus += p.Workers * p.GPUsPerWorker()
+	}
+	return gpus
+}

@@ -41,6 +41,18 @@ func byStart(starts []float64) []int32 {
 	return order
 }
 
+// sessionOfRequests returns the session of each request.
+func (s *simulation) sessionOfRequests() []int32 {
+	w := s.workload
+	sessions := make([]int32, w.Requests())
+	for session := range w.Sessions() {
+		for r := w.SessionStart[session]; r < w.SessionStart[session+1]; r++ {
+			sessions[r] = int32(session)
+		}
+	}
+	return sessions
+}
+
 // turn is the next turn of a session, ready at a time.
 type turn struct {
 	readyMs float64

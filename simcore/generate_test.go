@@ -12,13 +12,14 @@ import (
 
 	"github.com/servegrid/servegrid/simcore/engine"
 	"github.com/servegrid/servegrid/simcore/perfmodel"
+	"github.com/servegrid/servegrid/simcore/router"
 	"github.com/servegrid/servegrid/simcore/rules"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
 // shape narrows the workloads and configurations that a property needs.
 type shape struct {
-	singleTurn, openLoop, noCap, noZeroOutput bool
+	singleTurn, openLoop, noCap, noZeroOutput, roundRobin bool
 }
 
 // drawRequests makes a small workload with many shared prefixes and simultaneous arrivals.
@@ -53,6 +54,12 @@ func drawRequests(t *rapid.T, s shape) (blockSize int, requests []workload.Reque
 			}
 			if planned && rapid.Bool().Draw(t, "states output") {
 				r.PlannedOutput = rapid.SliceOfN(rapid.Uint32Range(0, 1), r.Output, r.Output).Draw(t, "planned output")
+			}
+			if rapid.IntRange(0, 2).Draw(t, "hinted") == 0 {
+				r.Hints = workload.Hints{
+					Priority:       rapid.Int32Range(-1, 3).Draw(t, "priority"),
+					StrictPriority: rapid.Uint32Range(0, 1).Draw(t, "strict priority"),
+				}
 			}
 			requests = append(requests, r)
 		}
@@ -102,10 +109,31 @@ func drawConfig(t *rapid.T, s shape) Config {
 		c.Timing.PrefillMs = rapid.SampledFrom([]float64{0, 1, 10}).Draw(t, "prefill ms")
 	}
 	drawLoad(t, &c.Load, s)
+	if !s.roundRobin {
+		drawRouter(t, &c.Router)
+	}
 	if rapid.Bool().Draw(t, "sla") {
 		c.SLA = SLA{TTFTMs: 40, ITLMs: 7}
 	}
 	return c
+}
+
+// drawRouter makes a router that often keeps requests.
+func drawRouter(t *rapid.T, c *router.Config) {
+	c.Policy = rapid.OneOf(rapid.SampledFrom(router.Policies()), rapid.Just(router.PolicyKVRouter)).Draw(t, "router policy")
+	c.Seed = rapid.Uint64Range(0, 3).Draw(t, "router seed")
+	c.PrefixAffinityTokens = rapid.SampledFrom([]int{1, 16}).Draw(t, "affinity tokens")
+	c.RouterTemperature = rapid.SampledFrom([]float64{0, 0, .5}).Draw(t, "temperature")
+	c.OverlapScoreCreditDecay = rapid.SampledFrom([]float64{0, 0, .5}).Draw(t, "decay")
+	c.PrefillLoadScale = rapid.SampledFrom([]float64{0, 1, 2}).Draw(t, "scale")
+	c.RouterTrackActiveBlocks = rapid.IntRange(0, 3).Draw(t, "tracks blocks") > 0
+	c.RouterAssumeKVReuse = rapid.IntRange(0, 3).Draw(t, "assumes reuse") > 0
+	c.RouterTrackPrefillTokens = rapid.IntRange(0, 3).Draw(t, "tracks prefill") > 0
+	if c.Policy == router.PolicyKVRouter && c.RouterTrackPrefillTokens && rapid.IntRange(0, 3).Draw(t, "predicts") == 0 {
+		c.RouterPrefillLoadModel = router.PrefillLoadAIC
+	}
+	c.RouterQueueThreshold = rapid.SampledFrom([]float64{router.Unset, 0, .1, 1, 16}).Draw(t, "threshold")
+	c.RouterQueuePolicy = rapid.SampledFrom(router.QueuePolicies()).Draw(t, "queue policy")
 }
 
 func drawLoad(t *rapid.T, l *Load, s shape) {

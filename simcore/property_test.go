@@ -14,6 +14,7 @@ import (
 	"github.com/servegrid/servegrid/simcore/engine"
 	"github.com/servegrid/servegrid/simcore/metrics"
 	"github.com/servegrid/servegrid/simcore/perfmodel"
+	"github.com/servegrid/servegrid/simcore/router"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
@@ -37,7 +38,7 @@ func TestRunsEqualSinglePasses(t *testing.T) {
 // TestIndependentWorkersEqualOneClock checks that simulating uncoupled workers one after another changes nothing.
 func TestIndependentWorkersEqualOneClock(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		s := shape{singleTurn: true, openLoop: true, noZeroOutput: true}
+		s := shape{singleTurn: true, openLoop: true, noZeroOutput: true, roundRobin: true}
 		w, cfg, model := drawWorkload(rt, s), drawConfig(rt, s), drawModel(rt)
 		want := simulate(rt, cfg, w, Options{oneClock: true, model: model})
 		got := simulate(rt, cfg, w, Options{model: model})
@@ -123,8 +124,8 @@ func checkLife(t *rapid.T, cfg Config, record RequestRecord) {
 	if r.State == engine.Completed && (r.Tokens != r.Output || r.AdmittedMs == engine.Never) {
 		bad("is completed without all its output")
 	}
-	if r.AdmittedMs != engine.Never && r.AdmittedMs < r.ArrivalMs {
-		bad("was admitted before it arrived")
+	if r.AdmittedMs != engine.Never && (r.AdmittedMs < r.RoutedMs || r.RoutedMs < r.ArrivalMs) {
+		bad("was admitted before it was routed, or routed before it arrived")
 	}
 	if r.Tokens > r.Output || r.ReusedFirst > r.Reused || r.ReusedFirst > r.Input || r.Reused > r.Input+r.Tokens {
 		bad("counts are impossible")
@@ -219,6 +220,7 @@ func TestTwiceAsSlow(t *testing.T) {
 		blockSize, requests := drawRequests(rt, shape{})
 		cfg := drawConfig(rt, shape{})
 		cfg.SLA = SLA{}
+		cfg.Router.RouterQueuePolicy = router.QueueWSPT // the others weigh priorities against seconds
 		cfg.Engine.SpeedupRatio, cfg.Engine.DecodeSpeedupRatio = 1, 1
 		cfg.Timing.Source, cfg.Timing.PrefillMs, cfg.Timing.DecodeMs = perfmodel.SourceFixed, 10, 3
 		once := simulate(rt, cfg, build(rt, blockSize, requests), Options{})

@@ -15,6 +15,8 @@ type RequestRecord struct {
 	Request, Session, Turn int
 	// Life holds lengths, times and counts.
 	Life engine.Request
+	// Handoff is how it went from prefill to decode in a disaggregated deployment; nil otherwise.
+	Handoff *Handoff
 }
 
 // completed reports whether a request counts as completed under the rule set.
@@ -28,6 +30,14 @@ func (s *simulation) count(w engine.Worker) {
 	s.passes += passes
 	s.extrapolated += extrapolated
 	s.preemptions += w.Preemptions()
+}
+
+// countedOutput is the output that a completed request counts with.
+func (s *simulation) countedOutput(q *engine.Request) int64 {
+	if _, limited := s.cfg.Engine.OutputRoom(int(q.Input)); limited && s.rules.CompletedNeedsToken {
+		return int64(s.workload.Output[q.Number])
+	}
+	return int64(q.Output)
 }
 
 // totals adds up requests as they are over.
@@ -59,7 +69,7 @@ func (s *simulation) collect(requests []engine.Request) {
 			t.truncated++
 		}
 		switch {
-		case q.State == engine.Rejected:
+		case q.State == engine.Rejected, q.State == engine.Failed:
 			t.rejected++
 		case s.completed(q):
 			s.collectCompleted(q)
@@ -73,7 +83,7 @@ func (s *simulation) collectCompleted(q *engine.Request) {
 	t := &s.totals
 	t.completed++
 	t.input += int64(q.Input)
-	t.output += int64(q.Output)
+	t.output += s.countedOutput(q)
 	t.reused += int64(q.Reused)
 	t.reusedFirst += int64(q.ReusedFirst)
 	if q.Tokens == 0 {
@@ -88,7 +98,7 @@ func (s *simulation) collectCompleted(q *engine.Request) {
 	}
 	if s.cfg.SLA.Set() && s.good(q) {
 		t.good++
-		t.goodOutput += int64(q.Output)
+		t.goodOutput += s.countedOutput(q)
 	}
 }
 
@@ -107,8 +117,6 @@ func (s *simulation) report() *Report {
 		InputThroughputTokS:  float64(t.input) / seconds,
 		OutputThroughputTokS: float64(t.output) / seconds,
 		TotalThroughputTokS:  float64(t.input+t.output) / seconds,
-		DecodeWorkerSeconds:  float64(s.cfg.Deployment.Workers) * s.endMs / 1000,
-		DecodeGPUsPerWorker:  int64(s.cfg.GPUsPerWorker()),
 		TTFT:                 t.ttft.Summary(), TTST: t.ttst.Summary(), TPOT: t.tpot.Summary(), E2ELatency: t.e2e.Summary(),
 		ITL:                          s.gaps.ITL(),
 		OutputTokenThroughputPerUser: s.gaps.ThroughputPerUser(),
@@ -123,10 +131,7 @@ func (s *simulation) report() *Report {
 		r.ExtrapolatedPassRatio = float64(s.extrapolated) / float64(s.passes)
 	}
 	r.OutputThroughputTokSPerGPU = r.OutputThroughputTokS / float64(s.cfg.GPUs())
-	if s.rules.SingleWorkerLoop && s.cfg.Deployment.Workers == 1 {
-		r.DecodeWorkerSeconds = seconds
-	}
-	r.GPUHours = r.DecodeWorkerSeconds * float64(r.DecodeGPUsPerWorker) / 3600
+	s.reportWorkers(r, seconds)
 	if s.cfg.SLA.Set() {
 		r.Goodput = &metrics.Goodput{
 			CompletedRequests:    t.good,
@@ -138,6 +143,21 @@ func (s *simulation) report() *Report {
 		}
 	}
 	return r
+}
+
+// reportWorkers adds the time of the workers. An aggregated deployment has it under decode.
+func (s *simulation) reportWorkers(r *Report, seconds float64) {
+	pools := s.cfg.Stages()
+	decode := pools[len(pools)-1]
+	r.DecodeWorkerSeconds = float64(decode.Workers) * s.endMs / 1000
+	r.DecodeGPUsPerWorker = int64(decode.GPUsPerWorker())
+	if len(pools) > 1 {
+		r.PrefillWorkerSeconds = float64(pools[0].Workers) * s.endMs / 1000
+		r.PrefillGPUsPerWorker = int64(pools[0].GPUsPerWorker())
+	} else if s.rules.SingleWorkerLoop && decode.Workers == 1 {
+		r.DecodeWorkerSeconds = seconds
+	}
+	r.GPUHours = (r.PrefillWorkerSeconds*float64(r.PrefillGPUsPerWorker) + r.DecodeWorkerSeconds*float64(r.DecodeGPUsPerWorker)) / 3600
 }
 
 // good reports whether a request kept every bound of the SLA.
@@ -161,7 +181,11 @@ func (s *simulation) record(q *engine.Request) RequestRecord {
 	if !first {
 		session--
 	}
-	return RequestRecord{Request: int(q.Number), Session: session, Turn: int(q.Number - starts[session]), Life: *q}
+	record := RequestRecord{Request: int(q.Number), Session: session, Turn: int(q.Number - starts[session]), Life: *q}
+	if s.handoffs != nil {
+		record.Handoff = &s.handoffs[q.Number]
+	}
+	return record
 }
 
 // emitRecords hands out the records of all requests that arrived, in order of arrival.

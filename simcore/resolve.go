@@ -12,49 +12,84 @@ import (
 )
 
 // Resolve returns the configuration with what it leaves open filled in: the timing source with the canonical names of
-// GPU, model and release, the context length, and the size of the KV pool. It returns all problems of the configuration, by key path.
-// Resolving a resolved configuration changes nothing.
+// GPU, model and release, the block size, the context length, the size of the KV pool and of a token's KV cache. It returns all
+// problems of the configuration, by key path. Resolving a resolved configuration changes nothing.
 func (c Config) Resolve() (Config, problem.List) {
 	l := c.validate()
 	set, err := rules.For(c.Compat)
 	if err != nil {
 		return c, l
 	}
-	timing, problems := c.Timing.Resolve(set, c.Engine.Type)
-	c.Timing = timing.Config
+	engineType := c.Engine.Type
+	if c.Deployment.Mode == ModeDisaggregated {
+		engineType = c.Prefill.Engine.Type
+	}
+	if c.Router.PredictsItself() {
+		timing, problems := c.Router.PrefillTiming.Resolve(set, engineType)
+		c.Router.PrefillTiming = timing.Config
+		l = append(l, problems.Under("router.prefill_timing")...)
+	}
+	if c.Deployment.Mode != ModeDisaggregated {
+		stage, problems := Stage{c.Engine, c.Timing}.resolve(set, len(l) == 0)
+		c.Engine, c.Timing = stage.Engine, stage.Timing
+		return c, append(l, problems...)
+	}
+	valid := len(l) == 0
+	for _, s := range []struct {
+		path  string
+		stage *Stage
+	}{{"prefill", &c.Prefill}, {"decode", &c.Decode}} {
+		stage, problems := s.stage.resolve(set, valid)
+		*s.stage = stage
+		l = append(l, problems.Under(s.path)...)
+	}
+	return c, append(l, c.validatePools(set)...)
+}
+
+// resolve fills in what the stage leaves open. A stage that is not valid otherwise gets its timing only.
+func (s Stage) resolve(set rules.Set, valid bool) (Stage, problem.List) {
+	var l problem.List
+	timing, problems := s.Timing.Resolve(set, s.Engine.Type)
+	s.Timing = timing.Config
 	l = append(l, problems.Under("timing")...)
-	l = append(l, c.checkMemoryShares(timing.Memory != nil || len(problems) > 0).Under("engine")...)
-	if c.Engine.NumGPUBlocks == 0 && len(l) == 0 {
+	l = append(l, s.checkMemoryShares(timing.Memory != nil || len(problems) > 0).Under("engine")...)
+	if s.Engine.BlockSize == 0 {
+		s.Engine.BlockSize, problems = s.Engine.ResolvedBlockSize()
+		l = append(l, problems.Under("engine")...)
+	}
+	valid = valid && len(l) == 0
+	if s.Engine.NumGPUBlocks == 0 && valid {
 		need := timing.Memory
 		if set.NoMemoryEstimate {
 			need = nil
 		}
-		l = append(l, c.sizePool(need)...)
+		l = append(l, s.sizePool(need)...)
+		valid = len(l) == 0
 	}
-	if c.Engine.ContextLength == 0 && timing.ContextLength > 0 && !set.UnlimitedContext && len(l) == 0 {
+	if s.Engine.ContextLength == 0 && timing.ContextLength > 0 && !set.UnlimitedContext && valid {
 		// An engine does not start with a context that its pool cannot hold once.
-		c.Engine.ContextLength = min(timing.ContextLength, c.Engine.NumGPUBlocks*c.Engine.BlockSize)
+		s.Engine.ContextLength = min(timing.ContextLength, s.Engine.NumGPUBlocks*s.Engine.BlockSize)
 	}
-	return c, l
+	return s, l
 }
 
 // checkMemoryShares refuses a share of the memory that the backend does not know, or where the memory is not known: it
 // would change nothing.
-func (c Config) checkMemoryShares(memoryKnown bool) problem.List {
+func (s Stage) checkMemoryShares(memoryKnown bool) problem.List {
 	var l problem.List
-	for _, s := range []struct {
+	for _, share := range []struct {
 		key, backend string
 		value        float64
 	}{
-		{"gpu_memory_utilization", "vllm", c.Engine.GPUMemoryUtilization},
-		{"mem_fraction_static", "sglang", c.Engine.MemFractionStatic},
-		{"free_gpu_memory_fraction", "trtllm", c.Engine.FreeGPUMemoryFraction},
+		{"gpu_memory_utilization", "vllm", s.Engine.GPUMemoryUtilization},
+		{"mem_fraction_static", "sglang", s.Engine.MemFractionStatic},
+		{"free_gpu_memory_fraction", "trtllm", s.Engine.FreeGPUMemoryFraction},
 	} {
-		if s.value > 0 && !memoryKnown {
-			l.Add(s.key, s.value, "source %s does not know GPU and model, so it would change nothing; leave it out", c.Timing.Source)
+		if share.value > 0 && !memoryKnown {
+			l.Add(share.key, share.value, "source %s does not know GPU and model, so it would change nothing; leave it out", s.Timing.Source)
 		}
-		if s.value > 0 && slices.Contains(perfmodel.Backends(), c.Timing.Backend) && c.Timing.Backend != s.backend {
-			l.Add(s.key, s.value, "only backend %s takes it; this is backend %s", s.backend, c.Timing.Backend)
+		if share.value > 0 && slices.Contains(perfmodel.Backends(), s.Timing.Backend) && s.Timing.Backend != share.backend {
+			l.Add(share.key, share.value, "only backend %s takes it; this is backend %s", share.backend, s.Timing.Backend)
 		}
 	}
 	return l
@@ -62,15 +97,15 @@ func (c Config) checkMemoryShares(memoryKnown bool) problem.List {
 
 // sizePool gives every worker as many KV blocks as the memory of its GPUs has room for. The ranks of a worker share
 // one scheduler, so their pools add up.
-func (c *Config) sizePool(need *memory.Requirements) problem.List {
+func (s *Stage) sizePool(need *memory.Requirements) problem.List {
 	if need == nil {
-		c.Engine.NumGPUBlocks = engine.DefaultNumGPUBlocks
+		s.Engine.NumGPUBlocks = engine.DefaultNumGPUBlocks
 		return nil
 	}
 	var l problem.List
-	plan, err := need.Plan(c.MemorySettings())
+	plan, err := need.Plan(s.MemorySettings())
 	if err != nil {
-		path, value := "timing.model", c.Timing.Model
+		path, value := "timing.model", s.Timing.Model
 		var full *memory.DoesNotFit
 		if !errors.As(err, &full) {
 			path, value = "engine", ""
@@ -78,20 +113,20 @@ func (c *Config) sizePool(need *memory.Requirements) problem.List {
 		l.Add(path, value, "%v", err)
 		return l
 	}
-	blocks := plan.KVTokens / c.Engine.BlockSize * c.Timing.DP
+	blocks := plan.KVTokens / s.Engine.BlockSize * s.Timing.DP
 	if blocks == 0 {
-		l.Add("engine.block_size", c.Engine.BlockSize, "the memory that is left holds %d tokens, not one block", plan.KVTokens)
+		l.Add("engine.block_size", s.Engine.BlockSize, "the memory that is left holds %d tokens, not one block", plan.KVTokens)
 	}
-	c.Engine.NumGPUBlocks = min(blocks, engine.MaxBlocks)
+	s.Engine.NumGPUBlocks = min(blocks, engine.MaxBlocks)
 	return l
 }
 
 // MemorySettings is what the engine's configuration says about the memory of a GPU.
-func (c Config) MemorySettings() memory.Settings {
+func (s Stage) MemorySettings() memory.Settings {
 	return memory.Settings{
-		GPUMemoryUtilization:  c.Engine.GPUMemoryUtilization,
-		MemFractionStatic:     c.Engine.MemFractionStatic,
-		FreeGPUMemoryFraction: c.Engine.FreeGPUMemoryFraction,
-		MaxBatchedTokens:      c.Engine.MaxNumBatchedTokens,
+		GPUMemoryUtilization:  s.Engine.GPUMemoryUtilization,
+		MemFractionStatic:     s.Engine.MemFractionStatic,
+		FreeGPUMemoryFraction: s.Engine.FreeGPUMemoryFraction,
+		MaxBatchedTokens:      s.Engine.MaxNumBatchedTokens,
 	}
 }

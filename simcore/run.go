@@ -8,6 +8,7 @@ import (
 	"github.com/servegrid/servegrid/simcore/engine"
 	"github.com/servegrid/servegrid/simcore/metrics"
 	"github.com/servegrid/servegrid/simcore/perfmodel"
+	"github.com/servegrid/servegrid/simcore/router"
 	"github.com/servegrid/servegrid/simcore/rules"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
@@ -46,9 +47,12 @@ func Run(ctx context.Context, cfg Config, w *workload.Workload, opt Options) (*R
 	if err != nil {
 		return nil, err
 	}
-	if s.independent() && !opt.oneClock {
+	switch {
+	case cfg.Deployment.Mode == ModeDisaggregated:
+		err = s.runDisaggregated()
+	case s.independent() && !opt.oneClock:
 		err = s.runAlone()
-	} else {
+	default:
 		err = s.runCluster()
 	}
 	if err != nil {
@@ -64,7 +68,8 @@ type simulation struct {
 	cfg      Config
 	rules    rules.Set
 	workload *workload.Workload
-	env      engine.Environment
+	opt      Options
+	env      engine.Environment // of the workers of an aggregated deployment
 	gaps     metrics.GapRecorder
 	stop     float64 // no pass starts at this time or later
 
@@ -78,6 +83,7 @@ type simulation struct {
 	totals       totals
 	emit         func(RequestRecord)
 	records      []RequestRecord
+	handoffs     []Handoff // of each request of a disaggregated deployment
 }
 
 // checkEvery is how many steps go by between two looks at the context.
@@ -88,57 +94,72 @@ func newSimulation(ctx context.Context, cfg Config, w *workload.Workload, opt Op
 	if err != nil {
 		return nil, err
 	}
-	model := opt.model
-	if model == nil {
-		if model, err = perfmodel.New(cfg.Timing); err != nil {
-			return nil, err
-		}
-	}
-	blocks, err := w.Blocks(cfg.Engine.BlockSize, cfg.Engine.EnablePrefixCaching)
-	if err != nil {
-		return nil, err
-	}
 	if ok, session := w.HasArrivals(); cfg.Load.Mode == LoadTrace && !ok {
 		return nil, fmt.Errorf("load.mode: trace needs the start of every session, and the first turn of session %s of %s has no timestamp; use mode concurrency or rate",
 			w.SessionName(session), w.Name)
 	}
-	s := &simulation{ctx: ctx, cfg: cfg, rules: set, workload: w, stop: math.Inf(1), emit: opt.Records}
+	s := &simulation{ctx: ctx, cfg: cfg, rules: set, workload: w, stop: math.Inf(1), opt: opt, emit: opt.Records}
 	s.totals.grow(w.Requests())
 	if cfg.Load.MaxSimTimeSeconds > 0 {
 		s.stop = math.Nextafter(cfg.Load.MaxSimTimeSeconds*1000, math.Inf(1))
 	}
-	s.env = engine.Environment{
-		Config:    workerLimits(cfg, set),
-		Rules:     set,
-		Model:     model,
-		Blocks:    blocks,
-		Gaps:      &s.gaps,
-		Capped:    cfg.Load.MaxSimTimeSeconds > 0,
-		EveryPass: opt.everyPass || blocks.KnownOutputs,
+	if cfg.Deployment.Mode == ModeAggregated {
+		if s.env, err = s.environment(Stage{cfg.Engine, cfg.Timing}, engine.Aggregated); err != nil {
+			return nil, err
+		}
 	}
 	return s, nil
 }
 
+// environment is what the workers of a pool share, apart from their requests.
+func (s *simulation) environment(stage Stage, role engine.Role) (engine.Environment, error) {
+	model := s.opt.model
+	if model == nil {
+		var err error
+		if model, err = perfmodel.New(stage.Timing); err != nil {
+			return engine.Environment{}, err
+		}
+	}
+	blocks, err := s.workload.Blocks(stage.Engine.BlockSize, stage.Engine.SharesPrefixes(s.rules))
+	if err != nil {
+		return engine.Environment{}, err
+	}
+	return engine.Environment{
+		Config:    stage.workerLimits(s.rules),
+		Rules:     s.rules,
+		Model:     model,
+		Blocks:    blocks,
+		Gaps:      &s.gaps,
+		Capped:    s.cfg.Load.MaxSimTimeSeconds > 0,
+		Role:      role,
+		EveryPass: s.opt.everyPass || blocks.KnownOutputs,
+	}, nil
+}
+
 // workerLimits is the engine's configuration with the limits of all data-parallel ranks of a worker, which one
 // scheduler fills.
-func workerLimits(cfg Config, set rules.Set) engine.Config {
-	e := cfg.Engine
+func (s Stage) workerLimits(set rules.Set) engine.Config {
+	e := s.Engine
 	if !set.SharedRankLimits {
-		e.MaxNumSeqs *= cfg.Timing.Ranks()
-		e.MaxNumBatchedTokens *= cfg.Timing.Ranks()
+		e.MaxNumSeqs *= s.Timing.Ranks()
+		e.MaxNumBatchedTokens *= s.Timing.Ranks()
 	}
 	return e
 }
 
 // newRequest prepares the life of a request before it arrives.
-func (s *simulation) newRequest(number int32) engine.Request {
+func (s *simulation) newRequest(number int32, cfg *engine.Config) engine.Request {
 	r := engine.Request{
 		Number: number, Input: s.workload.Input[number], Output: s.workload.Output[number],
-		ArrivalMs: engine.Never, AdmittedMs: engine.Never,
+		ArrivalMs: engine.Never, RoutedMs: engine.Never, AdmittedMs: engine.Never,
 		FirstTokenMs: engine.Never, SecondTokenMs: engine.Never, LastTokenMs: engine.Never,
 	}
-	if limit := s.cfg.Engine.ContextLength; limit > 0 && int(r.Input) < limit && int(r.Input)+int(r.Output) > limit {
+	if limit := cfg.ContextLength; limit > 0 && int(r.Input) < limit && int(r.Input)+int(r.Output) > limit {
 		r.Output = int32(limit) - r.Input
+		r.Truncated = true
+	}
+	if room, limited := cfg.OutputRoom(int(r.Input)); limited && room > 0 && int(r.Output) > room {
+		r.Output = int32(room)
 		r.Truncated = true
 	}
 	return r
@@ -147,5 +168,5 @@ func (s *simulation) newRequest(number int32) engine.Request {
 // independent reports whether nothing couples the workers: who serves a request then depends on nothing but its
 // place in the order of arrival, and the workers can be simulated one after another.
 func (s *simulation) independent() bool {
-	return s.cfg.Load.Mode != LoadConcurrency && s.workload.SingleTurn()
+	return s.cfg.Router.Policy == router.PolicyRoundRobin && s.cfg.Load.Mode != LoadConcurrency && s.workload.SingleTurn()
 }

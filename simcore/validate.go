@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/servegrid/servegrid/simcore/engine"
 	"github.com/servegrid/servegrid/simcore/problem"
 	"github.com/servegrid/servegrid/simcore/rules"
 )
@@ -19,13 +20,13 @@ func (c Config) validate() problem.List {
 		l.Add("compat", c.Compat, "leave it out, or use one of: %s", strings.Join(rules.Names(), ", "))
 	}
 	l = append(l, c.Load.validate().Under("load")...)
-	if c.Deployment.Mode != ModeAggregated {
-		l.Add("deployment.mode", c.Deployment.Mode, "use %s", ModeAggregated)
+	l = append(l, c.Deployment.validate().Under("deployment")...)
+	if c.Deployment.Mode == ModeDisaggregated {
+		l = append(l, c.Prefill.Engine.Validate(set).Under("prefill.engine")...)
+		l = append(l, c.Decode.Engine.Validate(set).Under("decode.engine")...)
+	} else {
+		l = append(l, c.Engine.Validate(set).Under("engine")...)
 	}
-	if c.Deployment.Workers < 1 || c.Deployment.Workers > maxWorkers {
-		l.Add("deployment.workers", c.Deployment.Workers, "give 1 to %d workers", maxWorkers)
-	}
-	l = append(l, c.Engine.Validate(set).Under("engine")...)
 	l = append(l, c.Router.Validate().Under("router")...)
 	for _, s := range []struct {
 		key   string
@@ -34,6 +35,47 @@ func (c Config) validate() problem.List {
 		if !(s.value >= 0) || math.IsInf(s.value, 0) {
 			l.Add("sla."+s.key, s.value, "give a bound above 0 ms, or leave it out")
 		}
+	}
+	return l
+}
+
+func (d Deployment) validate() problem.List {
+	var l problem.List
+	sizes := []struct {
+		key   string
+		value int
+		used  bool
+	}{
+		{"workers", d.Workers, d.Mode == ModeAggregated},
+		{"prefill_workers", d.PrefillWorkers, d.Mode == ModeDisaggregated},
+		{"decode_workers", d.DecodeWorkers, d.Mode == ModeDisaggregated},
+	}
+	switch d.Mode {
+	case ModeAggregated, ModeDisaggregated:
+	default:
+		l.Add("mode", d.Mode, "use %s or %s", ModeAggregated, ModeDisaggregated)
+		return l
+	}
+	for _, s := range sizes {
+		if s.used && (s.value < 1 || s.value > maxWorkers) {
+			l.Add(s.key, s.value, "give 1 to %d workers", maxWorkers)
+		}
+	}
+	return l
+}
+
+// validatePools returns the problems of the two pools of a disaggregated deployment with each other.
+func (c Config) validatePools(set rules.Set) problem.List {
+	var l problem.List
+	p, d := c.Prefill.Engine, c.Decode.Engine
+	if p.Type != d.Type {
+		l.Add("decode.engine.type", d.Type, "both pools run the same engine, and the prefill workers run %s", p.Type)
+	}
+	if p.Type == engine.TypeTensorRTLLM || d.Type == engine.TypeTensorRTLLM {
+		l.Add("prefill.engine.type", p.Type, "disaggregated deployments run %s or %s", engine.TypeVLLM, engine.TypeSGLang)
+	}
+	if p.BlockSize != d.BlockSize {
+		l.Add("decode.engine.block_size", d.BlockSize, "both pools have the same block size, and that of the prefill workers is %d", p.BlockSize)
 	}
 	return l
 }

@@ -31,14 +31,17 @@ const (
 //
 //	8 MiB + 512 B x requests + 64 B x resident blocks + workers x (16 KiB + blocks / 8 B)
 //
-// A request is on one worker only, so the resident blocks are bounded by the blocks of all requests as well as by
+// A request is on one worker of a pool only, so the resident blocks are bounded by the blocks of all requests as well as by
 // workers x the size of the KV pool.
 func pointBytes(cfg simcore.Config, s size) int64 {
-	blocks := s.blocks(cfg.Engine.BlockSize)
-	workers := float64(max(cfg.Deployment.Workers, 1))
-	resident := min(blocks, workers*float64(max(cfg.Engine.NumGPUBlocks, 0)))
-	return toBytes(pointBaseBytes + pointRequestBytes*float64(s.requests) + pointBlockBytes*resident +
-		workers*(pointWorkerBytes+pagesPerBlock*blocks))
+	bytes := float64(pointBaseBytes)
+	for _, pool := range cfg.Stages() {
+		blocks := s.blocks(pool.Engine.BlockSize)
+		workers := float64(max(pool.Workers, 1))
+		resident := min(blocks, workers*float64(max(pool.Engine.NumGPUBlocks, 0)))
+		bytes += pointRequestBytes*float64(s.requests) + pointBlockBytes*resident + workers*(pointWorkerBytes+pagesPerBlock*blocks)
+	}
+	return toBytes(bytes)
 }
 
 // size is what the memory of a workload and its simulations depends on.

@@ -49,7 +49,7 @@ func groupByWorkload(points []gridspec.Point, stdin io.Reader) []*group {
 		if g == nil {
 			g = &group{
 				spec:       p.Workload,
-				source:     workload.Source{Rules: key.rules, EngineBlockSize: p.Config.Engine.BlockSize, Stdin: stdin},
+				source:     workload.Source{Rules: key.rules, EngineBlockSize: p.Config.BlockSize(), Stdin: stdin},
 				blockSizes: map[int]struct{}{},
 				err:        err,
 			}
@@ -57,7 +57,7 @@ func groupByWorkload(points []gridspec.Point, stdin io.Reader) []*group {
 			groups = append(groups, g)
 		}
 		g.points = append(g.points, i)
-		g.blockSizes[p.Config.Engine.BlockSize] = struct{}{}
+		g.blockSizes[p.Config.BlockSize()] = struct{}{}
 	}
 	return groups
 }
@@ -72,7 +72,7 @@ func keyOf(p *gridspec.Point, texts map[workload.Spec]string) (groupKey, error) 
 	}
 	key := groupKey{spec: text}
 	if p.Workload.DependsOnEngine() {
-		key.blockSize = p.Config.Engine.BlockSize
+		key.blockSize = p.Config.BlockSize()
 	}
 	set, err := rules.For(p.Config.Compat)
 	if err != nil {

@@ -1,7 +1,8 @@
 package main
 
 import (
-	"fmt"
+	"encoding/json"
+	"strings"
 
 	"github.com/spf13/pflag"
 )
@@ -22,34 +23,45 @@ var aicFlags = []struct{ name, usage string }{
 	{"aic-fmha-dtype", "KV router's estimate of prefill load: dtype of attention"},
 	{"aic-kv-cache-dtype", "KV router's estimate of prefill load: dtype of the KV cache"},
 	{"aic-comm-dtype", "KV router's estimate of prefill load: dtype of communication"},
-	{"aic-nextn", "KV router's estimate of prefill load: speculative tokens"},
-	{"aic-nextn-accept-rates", "KV router's estimate of prefill load: acceptance rates"},
+	{"aic-nextn", "KV router's estimate of prefill load: speculative tokens, which prompts do not have"},
+	{"aic-nextn-accept-rates", "KV router's estimate of prefill load: acceptance rates, which prompts do not have"},
 }
 
 func addAICFlags(fs *pflag.FlagSet) {
 	for _, f := range aicFlags {
-		fs.String(f.name, "", f.usage)
+		if strings.HasSuffix(f.name, "-size") {
+			fs.Int(f.name, 0, f.usage)
+		} else {
+			fs.String(f.name, "", f.usage)
+		}
 	}
 }
 
-// checkAICFlags refuses flags that would change nothing: the estimate belongs to the KV router, and needs backend,
-// system and model.
-func checkAICFlags(fs *pflag.FlagSet, router string) error {
-	given := ""
+func aicFlagNames() []string {
+	names := make([]string, len(aicFlags))
+	for i, f := range aicFlags {
+		names[i] = f.name
+	}
+	return names
+}
+
+// aicTiming is the timing section that the flags describe.
+func aicTiming(flags *pflag.FlagSet) (map[string]any, error) {
+	args := map[string]any{}
 	for _, f := range aicFlags {
-		if fs.Changed(f.name) {
-			given = f.name
-			break
+		flag := flags.Lookup(f.name)
+		if !flag.Changed || strings.HasPrefix(f.name, "aic-nextn") {
+			continue
 		}
-	}
-	if given == "" {
-		return nil
-	}
-	for _, needed := range []string{"aic-backend", "aic-system", "aic-model-path"} {
-		if !fs.Changed(needed) {
-			return fmt.Errorf("--%s needs --%s: give --aic-backend, --aic-system and --aic-model-path together", given, needed)
+		var v any = flag.Value.String()
+		if strings.HasSuffix(f.name, "-size") {
+			v = json.Number(flag.Value.String())
 		}
+		args[strings.ReplaceAll(f.name, "-", "_")] = v
 	}
-	return fmt.Errorf("--%s describes how the KV router estimates prefill load, and --router-mode is %s; what the workers take is said by --timing or by aic_* keys of --extra-engine-args",
-		given, router)
+	section := map[string]any{}
+	a := engineArgs{flag: "--aic-*", engine: args, stage: section, spec: map[string]any{}}
+	a.moveTiming()
+	timing, _ := section["timing"].(map[string]any)
+	return timing, a.err()
 }

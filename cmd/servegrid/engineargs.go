@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -14,12 +15,8 @@ import (
 	"github.com/servegrid/servegrid/simcore/engine"
 )
 
-// inertEngineArgs are arguments of the reference that change nothing in an aggregated replay: they belong to live
-// serving, to planners or to features that its release does not contain.
-var inertEngineArgs = []string{
-	"startup_time", "enable_local_indexer", "bootstrap_port", "handoff_session_timeout_ms", "zmq_kv_events_port",
-	"zmq_replay_port", "response_replay_trace_path", "has_perf_model", "reasoning",
-	"kv_bytes_per_token", "kv_transfer_bandwidth", "kv_transfer_timing_mode",
+// tierArgs are the engine arguments of the reference about KV memory tiers, which are the spec's section tiers.
+var tierArgs = []string{
 	"num_g2_blocks", "num_g3_blocks", "offload_batch_size", "enable_g4_storage",
 	"bandwidth_g1_to_g2_gbps", "bandwidth_g2_to_g1_gbps", "bandwidth_g2_to_g3_gbps", "bandwidth_g3_to_g2_gbps",
 	"bandwidth_g2_to_g4_gbps", "bandwidth_g4_to_g2_gbps",
@@ -40,42 +37,169 @@ var speculationArgs = map[string]string{
 
 // engineArgs moves the reference's engine arguments to where they live in a spec.
 type engineArgs struct {
-	engine, spec map[string]any
-	problems     []string
+	// flag gives them, role is the worker type of the workers that they are for.
+	flag, role string
+	// engine holds those that are left, stage the section around it: the spec, or one of its stages.
+	engine, stage, spec map[string]any
+	problems            []string
+	// notes says what changes nothing.
+	notes []string
 }
 
-// moveEngineArgs moves the reference's engine arguments that live elsewhere in a spec to their place, and drops
-// those that change nothing.
-func moveEngineArgs(engine, spec map[string]any) error {
-	a := engineArgs{engine: engine, spec: spec}
+// The roles of workers, by the reference's names.
+const (
+	roleAggregated = "aggregated"
+	rolePrefill    = "prefill"
+	roleDecode     = "decode"
+)
+
+// moveEngineArgs moves the engine arguments that a flag gives for the workers of a role into a spec, and returns what
+// changes nothing.
+func moveEngineArgs(flag, role string, engine, spec map[string]any) (notes []string, err error) {
+	a := engineArgs{flag: flag, role: role, engine: engine, stage: spec, spec: spec}
+	if role != roleAggregated {
+		a.stage = map[string]any{}
+		spec[role] = a.stage
+	}
+	a.stage["engine"] = engine
 	a.dropInert()
+	a.checkRole()
+	a.moveTiers()
 	a.moveTiming()
 	a.moveSpeculation()
-	for _, key := range []string{"dp_size", "worker_type", "is_prefill", "is_decode"} {
-		if v, ok := engine[key]; ok {
-			a.refuse(key, "is %s; an aggregated replay has ranks and roles of one kind only, leave it out", briefly(v))
-		}
+	a.moveQueuePolicy()
+	a.tidy()
+	return a.notes, a.err()
+}
+
+// err holds all that was refused.
+func (a *engineArgs) err() error {
+	if len(a.problems) == 0 {
+		return nil
 	}
-	if len(a.problems) > 0 {
-		slices.Sort(a.problems)
-		return fmt.Errorf("%s", strings.Join(a.problems, "\n"))
-	}
-	return nil
+	slices.Sort(a.problems)
+	return errors.New(strings.Join(a.problems, "\n"))
 }
 
 func (a *engineArgs) refuse(key, format string, args ...any) {
-	a.problems = append(a.problems, "--extra-engine-args: "+key+" "+fmt.Sprintf(format, args...))
+	a.problems = append(a.problems, a.flag+": "+key+" "+fmt.Sprintf(format, args...))
 }
 
+// compat reports whether the rules of the reference apply.
+func (a *engineArgs) compat() bool { return a.spec["compat"] != nil }
+
 func (a *engineArgs) dropInert() {
-	for key := range a.engine {
-		if slices.Contains(inertEngineArgs, key) {
-			delete(a.engine, key)
+	given, wrong := dropInert(a.engine, inertEngineArgs)
+	for _, w := range wrong {
+		a.problems = append(a.problems, a.flag+": "+w)
+	}
+	for _, key := range given {
+		a.notes = append(a.notes, fmt.Sprintf("%s: %s changes nothing here: it is for live serving or planners", a.flag, key))
+	}
+}
+
+// checkRole takes what says which role the workers have, and refuses another one.
+func (a *engineArgs) checkRole() {
+	if v, ok := a.take("dp_size"); ok && v != any(json.Number("1")) {
+		a.refuse("dp_size", "is %s; a replay has one rank of each kind, leave it out", briefly(v))
+	}
+	role, typeGiven := a.take("worker_type")
+	given := typeGiven
+	for key, means := range map[string]string{"is_prefill": rolePrefill, "is_decode": roleDecode} {
+		switch v, ok := a.take(key); {
+		case !ok:
+		case typeGiven:
+			a.refuse(key, "and worker_type are both given; give one")
+		case v == true && given && role != any(means):
+			a.refuse(key, "is true, and so is the other role; give one")
+		case v == true:
+			role, given = means, true
+		case v != false:
+			a.refuse(key, "is %s; give true or false", briefly(v))
 		}
 	}
-	for key, only := range map[string]any{"dp_size": json.Number("1"), "worker_type": "aggregated", "is_prefill": false, "is_decode": false, "block_size": json.Number("0")} {
-		if v, ok := a.engine[key]; ok && (v == nil || v == only) {
-			delete(a.engine, key)
+	switch {
+	case !given && a.role != roleAggregated:
+		a.refuse("worker_type", "is missing; write %q", a.role)
+	case given && role != any(a.role):
+		a.refuse("worker_type", "is %s; the workers of %s are %s", briefly(role), a.flag, a.role)
+	}
+}
+
+// moveTiers moves what is about memory tiers. The releases of the reference check it and have none.
+func (a *engineArgs) moveTiers() {
+	tiers := map[string]any{}
+	for _, key := range tierArgs {
+		if v, ok := a.take(key); ok {
+			tiers[key] = v
+		}
+	}
+	if !a.compat() {
+		for _, key := range slices.Sorted(maps.Keys(tiers)) {
+			a.move(key, "tiers", key, tiers[key])
+		}
+		return
+	}
+	for _, key := range []string{"num_g3_blocks", "enable_g4_storage"} {
+		blocks, _ := jsonNumber(tiers["num_g2_blocks"])
+		if v := tiers[key]; v != nil && v != false && v != any(json.Number("0")) && blocks == 0 {
+			a.refuse(key, "is %s and there is no num_g2_blocks; the lower tiers are filled from host memory", briefly(v))
+		}
+	}
+}
+
+// moveQueuePolicy moves the router's queue policy, which wins over that of the router's own arguments.
+func (a *engineArgs) moveQueuePolicy() {
+	if v, ok := a.take("router_queue_policy"); ok {
+		router, _ := a.spec["router"].(map[string]any)
+		if router == nil {
+			router = map[string]any{}
+			a.spec["router"] = router
+		}
+		router["router_queue_policy"] = v
+	}
+}
+
+// move stores an argument in a section of the spec, unless another one is there.
+func (a *engineArgs) move(key, section, to string, v any) {
+	m, _ := a.spec[section].(map[string]any)
+	if m == nil {
+		m = map[string]any{}
+		a.spec[section] = m
+	}
+	if old, ok := m[to]; ok && !reflect.DeepEqual(old, v) {
+		a.refuse(key, "is %s and %s.%s is %s; give one", briefly(v), section, to, briefly(old))
+	}
+	m[to] = v
+}
+
+// tidy writes what the reference takes and a spec does not as the spec has it: names in capitals, null and 0 for the
+// default.
+func (a *engineArgs) tidy() {
+	for _, key := range []string{"engine_type", "type"} {
+		if name, ok := a.engine[key].(string); ok {
+			a.engine[key] = strings.ToLower(name)
+		}
+	}
+	if a.engine["block_size"] == any(json.Number("0")) {
+		delete(a.engine, "block_size")
+	}
+	dropNulls(a.engine, "kv_transfer_bandwidth", "gpu_memory_utilization", "mem_fraction_static", "free_gpu_memory_fraction", "sglang", "trtllm")
+	if sglang, ok := a.engine["sglang"].(map[string]any); ok {
+		dropNulls(sglang, "schedule_policy", "schedule_conservativeness")
+	}
+	if trtllm, ok := a.engine["trtllm"].(map[string]any); ok {
+		dropNulls(trtllm, "capacity_scheduler_policy")
+	}
+	if a.compat() && a.role == rolePrefill && a.engine["kv_transfer_bandwidth"] == any(json.Number("0")) {
+		a.refuse("kv_transfer_bandwidth", "is 0, with which the reference gives up; leave it out for transfers of no time")
+	}
+}
+
+func dropNulls(m map[string]any, keys ...string) {
+	for _, key := range keys {
+		if v, ok := m[key]; ok && v == nil {
+			delete(m, key)
 		}
 	}
 }
@@ -89,15 +213,26 @@ func (a *engineArgs) take(key string) (any, bool) {
 
 // set stores a value in the timing section, unless another one is there.
 func (a *engineArgs) set(key, to string, v any) {
-	timing, _ := a.spec["timing"].(map[string]any)
+	timing, _ := a.stage["timing"].(map[string]any)
 	if timing == nil {
 		timing = map[string]any{}
-		a.spec["timing"] = timing
+		a.stage["timing"] = timing
 	}
 	if old, ok := timing[to]; ok && !reflect.DeepEqual(old, v) {
 		a.refuse(key, "is %s and --timing says %s %s; give one", briefly(v), to, briefly(old))
 	}
 	timing[to] = v
+}
+
+// timing returns what is said about timing for these workers or for all.
+func (a *engineArgs) timing(key string) any {
+	for _, section := range []map[string]any{a.stage, a.spec} {
+		timing, _ := section["timing"].(map[string]any)
+		if v := timing[key]; v != nil {
+			return v
+		}
+	}
+	return nil
 }
 
 // moveTiming moves what says how long a pass takes.
@@ -148,8 +283,7 @@ func (a *engineArgs) moveSpeculation() {
 // dropMemoryShares drops the shares of the GPU's memory where neither GPU nor model is named: the reference ignores them
 // then.
 func (a *engineArgs) dropMemoryShares(tables bool) {
-	timing, _ := a.spec["timing"].(map[string]any)
-	if tables || timing["gpu"] != nil || timing["model"] != nil {
+	if tables || a.timing("gpu") != nil || a.timing("model") != nil {
 		return
 	}
 	for _, key := range []string{"gpu_memory_utilization", "mem_fraction_static", "free_gpu_memory_fraction"} {
@@ -162,7 +296,7 @@ func (a *engineArgs) asksForTables() bool {
 	backend, ok := a.engine["aic_backend"]
 	if !ok || backend == nil {
 		for _, key := range []string{"aic_system", "aic_model_path", "aic_backend_version"} {
-			if v, ok := a.engine[key]; ok && v != nil && a.spec["compat"] == nil {
+			if v, ok := a.engine[key]; ok && v != nil && !a.compat() {
 				a.refuse(key, "is %s and aic_backend is missing, so it would change nothing; give both or none", briefly(v))
 			}
 		}
@@ -171,8 +305,7 @@ func (a *engineArgs) asksForTables() bool {
 	if model, ok := a.engine["aic_model_path"]; !ok || model == nil {
 		a.refuse("aic_backend", "needs aic_model_path, the model whose passes are priced")
 	}
-	timing, _ := a.spec["timing"].(map[string]any)
-	if system, ok := a.engine["aic_system"]; (!ok || system == nil) && timing["gpu"] == nil {
+	if system, ok := a.engine["aic_system"]; (!ok || system == nil) && a.timing("gpu") == nil {
 		a.engine["aic_system"] = "h200_sxm" // the reference's default
 	}
 	if profile, ok := a.engine["planner_profile_data"]; ok && profile != nil {
@@ -191,13 +324,12 @@ func (a *engineArgs) expertParallel() {
 	}
 	moe, valid := wholeNumber(v)
 	gpus := 1
-	timing, _ := a.spec["timing"].(map[string]any)
 	for _, key := range []string{"aic_tp_size", "aic_attention_dp_size"} {
-		size, given := a.engine[key]
-		if !given || size == nil {
-			size, given = timing[timingArgs[key]]
+		size := a.engine[key]
+		if size == nil {
+			size = a.timing(timingArgs[key])
 		}
-		if given {
+		if size != nil {
 			n, isWhole := wholeNumber(size)
 			if valid = valid && isWhole; valid {
 				gpus *= n

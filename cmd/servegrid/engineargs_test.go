@@ -26,7 +26,7 @@ func movedArgs(t *testing.T, args, timing, compat string) (engine, moved map[str
 	if compat != "" {
 		spec["compat"] = compat
 	}
-	err = moveEngineArgs(engine, spec)
+	_, err = moveEngineArgs("--extra-engine-args", roleAggregated, engine, spec)
 	moved, _ = spec["timing"].(map[string]any)
 	return engine, moved, err
 }
@@ -97,7 +97,7 @@ func TestEngineArgsThatContradict(t *testing.T) {
 		{"no size", `{` + llama + `, "aic_moe_tp_size": 0}`, "", "", "aic_moe_tp_size is 0; aic_moe_tp_size, aic_tp_size and aic_attention_dp_size are whole numbers of 1 or more"},
 		{"half a size", `{` + llama + `, "aic_tp_size": 1.5, "aic_moe_tp_size": 1}`, "", "", "are whole numbers of 1 or more"},
 		{"communication", `{` + llama + `, "aic_comm_dtype": "fp8"}`, "", "", "aic_comm_dtype is fp8; the tables have communication in half precision only"},
-		{"roles", `{"dp_size": 2, "is_prefill": true}`, "", "", "dp_size is 2; an aggregated replay|is_prefill is true; an aggregated replay"},
+		{"roles", `{"dp_size": 2, "is_prefill": true}`, "", "", "dp_size is 2; a replay has one rank|worker_type is prefill; the workers of --extra-engine-args are aggregated"},
 	} {
 		_, _, err := movedArgs(t, test.args, test.timing, test.compat)
 		want := strings.Split(test.want, "|")

@@ -49,19 +49,8 @@ func (c tableCase) arguments(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	return []string{"replay", goldenTrace(t, c.Config.Traffic.Source.Paths[0]), "--num-workers", fmt.Sprint(w.Parallelism.Replicas),
-		"--timing", string(timing), "--extra-engine-args", fmt.Sprintf(`{"block_size":%d,"max_num_seqs":%d,"max_num_batched_tokens":%d}`,
-			w.KVCache.BlockSize, w.Scheduler.MaxSequences, w.Scheduler.MaxBatchedTokens)}
-}
-
-// needs names what a case asks for that the simulator does not have.
-func (c tableCase) needs() string {
-	switch {
-	case strings.Contains(c.Name, "1p1d"):
-		return "disaggregation"
-	case c.By == "AISIM" && c.Config.Engine.Backend == "sglang":
-		return "the SGLang scheduler"
-	}
-	return ""
+		"--timing", string(timing), "--extra-engine-args", fmt.Sprintf(`{"engine_type":%q,"block_size":%d,"max_num_seqs":%d,"max_num_batched_tokens":%d}`,
+			e.Backend, w.KVCache.BlockSize, w.Scheduler.MaxSequences, w.Scheduler.MaxBatchedTokens)}
 }
 
 // tolerance is the relative deviation that the noise of tables explains (perfmodel specification §7.2); minima and
@@ -102,9 +91,6 @@ func TestGoldenTables(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
-			if needs := c.needs(); needs != "" {
-				t.Skip("needs " + needs)
-			}
 			path := filepath.Join(t.TempDir(), "report.json")
 			if got := runCommand(t, append(c.arguments(t), "--report-json", path)...); got.code != exitOK {
 				t.Fatalf("exit code %d: %s", got.code, got.stderr)

@@ -96,6 +96,7 @@ type peerCase struct {
 			}
 		}
 		Engine struct {
+			Backend       string
 			ContextLength int `json:"context_length"`
 			Speculation   struct {
 				Tokens int       `json:"num_speculative_tokens"`
@@ -129,12 +130,13 @@ type peerCase struct {
 
 // TestGoldenPeer replays the recorded runs of the newest peer under the default rules and compares every request.
 func TestGoldenPeer(t *testing.T) {
-	for _, c := range append(readPeerCases(t, "peer.json.gz"), readPeerCases(t, "speculative_peer.json.gz")...) {
+	cases := append(readPeerCases(t, "peer.json.gz"), readPeerCases(t, "speculative_peer.json.gz")...)
+	for _, c := range append(cases, readPeerCases(t, "stack_peer.json.gz")...) {
 		t.Run(c.Name, func(t *testing.T) {
 			dir := t.TempDir()
 			w := c.Config.Engine.Workers.Aggregated
-			engine := fmt.Sprintf(`{"block_size":%d,"num_gpu_blocks":%d,"enable_prefix_caching":%t,"max_num_seqs":%d,"max_num_batched_tokens":%d,"context_length":%d`,
-				w.KVCache.BlockSize, w.KVCache.Capacity.Blocks, w.KVCache.PrefixCaching, w.Scheduler.MaxSequences, w.Scheduler.MaxBatchedTokens, c.Config.Engine.ContextLength)
+			engine := fmt.Sprintf(`{"engine_type":%q,"block_size":%d,"num_gpu_blocks":%d,"enable_prefix_caching":%t,"max_num_seqs":%d,"max_num_batched_tokens":%d,"context_length":%d`,
+				c.Config.Engine.Backend, w.KVCache.BlockSize, w.KVCache.Capacity.Blocks, w.KVCache.PrefixCaching, w.Scheduler.MaxSequences, w.Scheduler.MaxBatchedTokens, c.Config.Engine.ContextLength)
 			if s := c.Config.Engine.Speculation; s.Tokens > 0 {
 				rates := strings.ReplaceAll(strings.Trim(fmt.Sprint(s.Rates), "[]"), " ", ",")
 				engine += fmt.Sprintf(`,"num_speculative_tokens":%d,"acceptance_rates":"%s","speculation_seed":%d`, s.Tokens, rates, s.Seed)
@@ -164,7 +166,14 @@ func TestGoldenPeer(t *testing.T) {
 
 func readPeerCases(t *testing.T, name string) []peerCase {
 	t.Helper()
-	file, err := os.Open(filepath.Join("testdata/golden", name))
+	var cases []peerCase
+	readGzipJSON(t, filepath.Join("testdata/golden", name), &cases)
+	return cases
+}
+
+func readGzipJSON(t *testing.T, path string, into any) {
+	t.Helper()
+	file, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,11 +182,9 @@ func readPeerCases(t *testing.T, name string) []peerCase {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var cases []peerCase
-	if err := json.NewDecoder(z).Decode(&cases); err != nil {
-		t.Fatal(err)
+	if err := json.NewDecoder(z).Decode(into); err != nil {
+		t.Fatalf("%s: %v", path, err)
 	}
-	return cases
 }
 
 // readRequests reads the records of a replay in the layout of peerCase.Requests.
@@ -190,12 +197,19 @@ func readRequests(t *testing.T, path string) [][]float64 {
 	defer file.Close()
 	var out [][]float64
 	for s := bufio.NewScanner(file); s.Scan(); {
-		var r requestLine
+		var r struct {
+			Arrival    float64 `json:"arrival_time_ms"`
+			Input      float64 `json:"input_length"`
+			Output     float64 `json:"output_length"`
+			Admitted   float64 `json:"first_admit_ms"`
+			FirstToken float64 `json:"first_token_ms"`
+			LastToken  float64 `json:"last_token_ms"`
+			Reused     float64 `json:"first_admission_reused_input_tokens"`
+		}
 		if err := json.Unmarshal(s.Bytes(), &r); err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, []float64{r.ArrivalTimeMs, float64(r.InputLength), float64(r.OutputLength), *r.FirstAdmitMs,
-			*r.FirstTokenMs, *r.LastTokenMs, float64(r.FirstReusedTokens)})
+		out = append(out, []float64{r.Arrival, r.Input, r.Output, r.Admitted, r.FirstToken, r.LastToken, r.Reused})
 	}
 	return out
 }

@@ -74,7 +74,8 @@ func (f *perfShowFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&t.KVCacheDType, "kv-cache-dtype", "", "dtype of the KV cache")
 
 	e := engine.DefaultConfig()
-	fs.IntVar(&f.blockSize, "block-size", e.BlockSize, "tokens in a KV block")
+	blockSize, _ := e.ResolvedBlockSize()
+	fs.IntVar(&f.blockSize, "block-size", blockSize, "tokens in a KV block")
 	fs.IntVar(&f.memory.MaxBatchedTokens, "max-num-batched-tokens", e.MaxNumBatchedTokens, "tokens of a pass that activations are for")
 	fs.Float64Var(&f.memory.GPUMemoryUtilization, "gpu-memory-utilization", 0, "vLLM's share of the memory; 0 means 0.9")
 	fs.Float64Var(&f.memory.MemFractionStatic, "mem-fraction-static", 0, "SGLang's share of the memory; 0 means 0.88")

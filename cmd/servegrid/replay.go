@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -12,26 +14,31 @@ import (
 
 	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/simcore/metrics"
+	"github.com/servegrid/servegrid/simcore/router"
 	"github.com/servegrid/servegrid/simcore/rules"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
 // replayFlags are the flags of python -m dynamo.replay, and the sections of a grid spec that it lacks.
 type replayFlags struct {
-	engineArgs, timing, sla, preset string
-	compat                          string
-	set                             []string
+	engineArgs, prefillArgs, decodeArgs         string
+	timing, load, tiers, sla, preset            string
+	routerConfig, routerPolicyConfig, modelName string
+	compat                                      string
+	set                                         []string
 
 	inputTokens, outputTokens, requestCount int
 	arrivalIntervalMs                       float64
 	turnsPerSession, numPrefixGroups        int
 	sharedPrefixRatio, interTurnDelayMs     float64
-	workers, concurrency                    int
+	workers, prefillWorkers, decodeWorkers  int
+	concurrency                             int
 	mode, router                            string
 	speedup                                 float64
 	format                                  string
 	traceBlockSize                          int
-	reportJSON, reportJSONL                 string
+	reportJSON, reportJSONL, reportParquet  string
 	maxSimTimeSeconds                       float64
 	slaTTFTMs, slaITLMs, slaE2EMs           float64
 }
@@ -48,9 +55,16 @@ What the reference lacks is a section of the grid spec as JSON, such as --timing
 		RunE: func(cmd *cobra.Command, args []string) error { return replay(cmd, st, &f, args) },
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.engineArgs, "extra-engine-args", "", "engine arguments as a JSON object, such as '{\"block_size\":64}'")
+	fs.StringVar(&f.engineArgs, "extra-engine-args", "", "engine arguments of aggregated workers as a JSON object or the path of one, such as '{\"block_size\":64}'")
+	fs.StringVar(&f.prefillArgs, "prefill-engine-args", "", "engine arguments of the prefill workers of a disaggregated deployment")
+	fs.StringVar(&f.decodeArgs, "decode-engine-args", "", "engine arguments of its decode workers")
+	fs.StringVar(&f.routerConfig, "router-config", "", "router arguments as a JSON object or the path of one, such as '{\"router_queue_policy\":\"wspt\"}'")
+	fs.StringVar(&f.routerPolicyConfig, "router-policy-config", "", "YAML file with the router's classes of requests")
+	fs.StringVar(&f.modelName, "model-name", "", "model whose profile of that file counts")
 	fs.StringVar(&f.compat, "compat", "", "rule set: leave out for the newest engines' behaviour, dynamo-1.3 or dynamo-1.2 for the reference's")
 	fs.StringVar(&f.timing, "timing", "", "the spec's timing section as JSON")
+	fs.StringVar(&f.load, "load", "", "the spec's load section as JSON")
+	fs.StringVar(&f.tiers, "tiers", "", "the spec's tiers section as JSON")
 	fs.StringVar(&f.preset, "preset", "", "a preset's name ("+strings.Join(workload.PresetNames(), ", ")+"), or the spec's workload.preset section as JSON")
 	fs.StringVar(&f.sla, "sla", "", "the spec's sla section as JSON")
 	fs.StringArrayVar(&f.set, "set", nil, "override one key of the spec: key.path=value (repeatable)")
@@ -63,14 +77,17 @@ What the reference lacks is a section of the grid spec as JSON, such as --timing
 	fs.IntVar(&f.numPrefixGroups, "num-prefix-groups", 0, "synthetic workload: number of prefix groups")
 	fs.Float64Var(&f.interTurnDelayMs, "inter-turn-delay-ms", 0, "synthetic workload: ms between a turn's completion and the next")
 	fs.IntVar(&f.workers, "num-workers", 1, "number of aggregated workers")
+	fs.IntVar(&f.prefillWorkers, "num-prefill-workers", 1, "number of prefill workers, with --prefill-engine-args")
+	fs.IntVar(&f.decodeWorkers, "num-decode-workers", 1, "number of decode workers, with --decode-engine-args")
 	fs.IntVar(&f.concurrency, "replay-concurrency", 0, "closed loop with so many sessions in flight")
 	fs.StringVar(&f.mode, "replay-mode", "offline", "offline: simulated time")
-	fs.StringVar(&f.router, "router-mode", "round_robin", "routing policy")
+	fs.StringVar(&f.router, "router-mode", router.PolicyRoundRobin, "routing policy: "+strings.Join(router.Policies(), ", "))
 	fs.Float64Var(&f.speedup, "arrival-speedup-ratio", 1, "divide arrival times by this")
 	fs.StringVar(&f.format, "trace-format", workload.FormatMooncake, "format of the trace")
 	fs.IntVar(&f.traceBlockSize, "trace-block-size", workload.DefaultTraceBlockSize, "tokens per hash id of the trace")
 	fs.StringVar(&f.reportJSON, "report-json", "", "where to write the full report; the default is a new file in the working folder")
 	fs.StringVar(&f.reportJSONL, "report-jsonl", "", "where to write one JSON object per request")
+	fs.StringVar(&f.reportParquet, "report-parquet", "", "where to write the same as a Parquet file, one row per request")
 	fs.Float64Var(&f.maxSimTimeSeconds, "max-sim-time-seconds", 0, "stop before the simulated clock passes this")
 	fs.Float64Var(&f.slaTTFTMs, "sla-ttft-ms", 0, "goodput: bound on the time to first token")
 	fs.Float64Var(&f.slaITLMs, "sla-itl-ms", 0, "goodput: bound on a request's mean inter-token latency")
@@ -80,8 +97,11 @@ What the reference lacks is a section of the grid spec as JSON, such as --timing
 }
 
 func replay(cmd *cobra.Command, st *state, f *replayFlags, traces []string) error {
-	point, err := f.point(cmd, traces)
+	point, notes, err := f.point(cmd, traces)
 	if err != nil {
+		return err
+	}
+	if err := printNotes(st.stderr, notes); err != nil {
 		return err
 	}
 	set, err := rules.For(point.Config.Compat)
@@ -89,12 +109,12 @@ func replay(cmd *cobra.Command, st *state, f *replayFlags, traces []string) erro
 		return err
 	}
 	ctx := cmd.Context()
-	w, err := point.Workload.Load(ctx, workload.Source{Rules: set, EngineBlockSize: point.Config.Engine.BlockSize, Stdin: st.stdin})
+	w, err := point.Workload.Load(ctx, workload.Source{Rules: set, EngineBlockSize: point.Config.BlockSize(), Stdin: st.stdin})
 	if err != nil {
 		return err
 	}
 	var opt simcore.Options
-	records, err := openRecords(f.reportJSONL, w, &opt)
+	records, err := openRecords(f.reportJSONL, f.reportParquet, w, &opt)
 	if err != nil {
 		return err
 	}
@@ -107,7 +127,7 @@ func replay(cmd *cobra.Command, st *state, f *replayFlags, traces []string) erro
 	if err := records.close(); err != nil {
 		return err
 	}
-	if point.Config.Timing.GPU != "" {
+	if point.GPUPrice != (metrics.GPUPrice{}) || point.Config.Stages()[0].Timing.GPU != "" {
 		*report = report.WithCost(point.GPUPrice, point.Config.GPUs())
 	}
 	path, err := writeReportJSON(f.reportJSON, st.now(), report, point.Config, wall)
@@ -117,50 +137,164 @@ func replay(cmd *cobra.Command, st *state, f *replayFlags, traces []string) erro
 	return printReport(st.stdout, report, point.Config, wall, path)
 }
 
-// point turns the flags into a spec of one point, so that everything is checked in one place.
-func (f *replayFlags) point(cmd *cobra.Command, traces []string) (*gridspec.Point, error) {
+func printNotes(w io.Writer, notes []string) error {
+	for _, note := range notes {
+		if err := printText(w, "Note: %s\n", note); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// point turns the flags into a spec of one point, so that everything is checked in one place, and returns what changes
+// nothing. The error holds all that is wrong.
+func (f *replayFlags) point(cmd *cobra.Command, traces []string) (point *gridspec.Point, notes []string, err error) {
+	flags := cmd.Flags()
+	b := specBuilder{flags: flags, spec: map[string]any{}}
 	if f.mode != "offline" {
-		return nil, fmt.Errorf("--replay-mode: %q is not allowed; use offline", f.mode)
+		b.refuse(fmt.Errorf("--replay-mode: %q is not allowed; use offline, which is simulated time", f.mode))
 	}
-	if err := checkFinite(cmd.Flags()); err != nil {
-		return nil, err
-	}
-	if err := checkAICFlags(cmd.Flags(), f.router); err != nil {
-		return nil, err
-	}
-	spec := map[string]any{
-		"deployment": map[string]any{"workers": f.workers},
-		"router":     map[string]any{"policy": f.router},
-	}
+	b.refuse(checkFinite(flags))
 	if f.compat != "" {
-		spec["compat"] = f.compat
+		b.spec["compat"] = f.compat
 	}
-	load := map[string]any{"speedup": f.speedup, "max_sim_time_seconds": f.maxSimTimeSeconds}
-	if cmd.Flags().Changed("replay-concurrency") {
-		load["mode"], load["concurrency"] = simcore.LoadConcurrency, f.concurrency
-	}
-	spec["load"] = load
+	b.refuse(f.sections(b.spec))
+	f.addLoad(&b)
+	f.addDeployment(&b)
 	work, err := f.workload(cmd, traces)
-	if err != nil {
-		return nil, err
+	b.refuse(err)
+	b.noWorkload = err != nil
+	if work != nil {
+		b.spec["workload"] = work
 	}
-	spec["workload"] = work
-	if err := f.sections(spec); err != nil {
-		return nil, err
+	notes, err = f.routerArgs(flags, b.spec)
+	b.refuse(err)
+	b.notes = append(b.notes, notes...)
+	if f.compat != "" { // the reference says nothing either
+		b.notes = nil
 	}
-	data, err := json.Marshal(spec)
+	point, err = b.point(f.set)
+	return point, b.notes, err
+}
+
+// specBuilder collects a spec and all that is wrong with it.
+type specBuilder struct {
+	flags    *pflag.FlagSet
+	spec     map[string]any
+	problems []error
+	notes    []string
+	// noWorkload says that what to replay is among the problems already.
+	noWorkload bool
+}
+
+func (b *specBuilder) refuse(err error) {
 	if err != nil {
-		return nil, err
+		b.problems = append(b.problems, err)
 	}
-	loaded, err := gridspec.Load(gridspec.Source{Path: flagsSource, Data: data, Format: gridspec.JSON, Set: f.set, Dir: "."})
+}
+
+// point expands the spec to its only point.
+func (b *specBuilder) point(set []string) (*gridspec.Point, error) {
+	data, err := json.Marshal(b.spec)
 	if err != nil {
-		return nil, blameFlags(cmd.Flags(), err)
+		return nil, errors.Join(append(b.problems, err)...)
 	}
-	points, err := loaded.Expand(gridspec.ExpandOptions{MaxPoints: 1})
+	loaded, err := gridspec.Load(gridspec.Source{Path: flagsSource, Data: data, Format: gridspec.JSON, Set: set, Dir: "."})
+	var points []gridspec.Point
+	if err == nil {
+		points, err = loaded.Expand(gridspec.ExpandOptions{MaxPoints: 1})
+	}
 	if err != nil {
-		return nil, blameFlags(cmd.Flags(), err)
+		b.refuse(blameFlags(b.flags, err, b.noWorkload))
+	}
+	if len(b.problems) > 0 {
+		return nil, errors.Join(b.problems...)
+	}
+	for _, w := range loaded.Warnings() {
+		b.notes = append(b.notes, blameFlag(b.flags, w).Error())
 	}
 	return &points[0], nil
+}
+
+// addLoad says how requests are released.
+func (f *replayFlags) addLoad(b *specBuilder) {
+	load, _ := b.spec["load"].(map[string]any)
+	if load == nil {
+		load = map[string]any{}
+		b.spec["load"] = load
+	}
+	if b.flags.Changed("arrival-speedup-ratio") {
+		load["speedup"] = finite(f.speedup)
+	}
+	if b.flags.Changed("max-sim-time-seconds") {
+		load["max_sim_time_seconds"] = finite(f.maxSimTimeSeconds)
+	}
+	if b.flags.Changed("replay-concurrency") {
+		load["mode"], load["concurrency"] = simcore.LoadConcurrency, f.concurrency
+	}
+}
+
+// finite keeps out of a spec what JSON cannot hold and is refused already.
+func finite(v float64) any {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return 1
+	}
+	return v
+}
+
+// addDeployment says which workers serve the requests: with arguments for prefill and decode workers, these.
+func (f *replayFlags) addDeployment(b *specBuilder) {
+	deployment := map[string]any{}
+	b.spec["deployment"] = deployment
+	counts := []struct {
+		flag, key string
+		n         int
+		pools     bool
+	}{
+		{"num-workers", "workers", f.workers, false},
+		{"num-prefill-workers", "prefill_workers", f.prefillWorkers, true},
+		{"num-decode-workers", "decode_workers", f.decodeWorkers, true},
+	}
+	pools := f.prefillArgs != "" || f.decodeArgs != ""
+	if pools {
+		deployment["mode"] = simcore.ModeDisaggregated
+	}
+	for _, c := range counts {
+		switch {
+		case !b.flags.Changed(c.flag):
+		case c.pools == pools:
+			deployment[c.key] = c.n
+		case c.n != 1 && pools:
+			b.refuse(fmt.Errorf("--%s is %d, and with --prefill-engine-args there are prefill and decode workers; give --num-prefill-workers and --num-decode-workers", c.flag, c.n))
+		case c.n != 1:
+			b.refuse(fmt.Errorf("--%s is %d, and all workers are aggregated; give --num-workers, or --prefill-engine-args and --decode-engine-args", c.flag, c.n))
+		}
+	}
+	switch {
+	case pools && f.engineArgs != "":
+		b.refuse(errors.New("--extra-engine-args is for aggregated workers; give --prefill-engine-args and --decode-engine-args, or it alone"))
+	case f.prefillArgs != "" && f.decodeArgs == "", f.prefillArgs == "" && f.decodeArgs != "":
+		b.refuse(errors.New("give --prefill-engine-args and --decode-engine-args together"))
+	}
+	if f.router == router.PolicyKVRouter && b.flags.Changed("router-mode") && !pools && f.workers == 1 {
+		b.refuse(errors.New("--router-mode kv_router needs a choice of workers; give --num-workers 2 or more"))
+	}
+	for _, args := range []struct{ flag, role, text string }{
+		{"--extra-engine-args", roleAggregated, f.engineArgs},
+		{"--prefill-engine-args", rolePrefill, f.prefillArgs},
+		{"--decode-engine-args", roleDecode, f.decodeArgs},
+	} {
+		if args.text == "" {
+			continue
+		}
+		engine, err := jsonSection(args.flag, args.text)
+		b.refuse(err)
+		if err == nil {
+			notes, err := moveEngineArgs(args.flag, args.role, engine, b.spec)
+			b.refuse(err)
+			b.notes = append(b.notes, notes...)
+		}
+	}
 }
 
 // workload describes what to replay: trace files, a preset or synthetic requests.
@@ -180,8 +314,8 @@ func (f *replayFlags) workload(cmd *cobra.Command, traces []string) (map[string]
 	case synthetic != "":
 		return map[string]any{"synthetic": map[string]any{
 			"input_tokens": f.inputTokens, "output_tokens": f.outputTokens, "requests": f.requestCount,
-			"arrival_interval_ms": f.arrivalIntervalMs, "turns_per_session": f.turnsPerSession,
-			"shared_prefix_ratio": f.sharedPrefixRatio, "prefix_groups": f.numPrefixGroups, "inter_turn_delay_ms": f.interTurnDelayMs,
+			"arrival_interval_ms": finite(f.arrivalIntervalMs), "turns_per_session": f.turnsPerSession,
+			"shared_prefix_ratio": finite(f.sharedPrefixRatio), "prefix_groups": f.numPrefixGroups, "inter_turn_delay_ms": finite(f.interTurnDelayMs),
 		}}, nil
 	case f.preset[0] == '{':
 		section, err := jsonSection("--preset", f.preset)
@@ -227,9 +361,11 @@ func firstChanged(flags *pflag.FlagSet, names ...string) string {
 
 // sections adds the parts of the spec that are given as JSON.
 func (f *replayFlags) sections(spec map[string]any) error {
+	var problems []error
 	for _, s := range []struct{ flag, text, key string }{
-		{"--extra-engine-args", f.engineArgs, "engine"},
 		{"--timing", f.timing, "timing"},
+		{"--load", f.load, "load"},
+		{"--tiers", f.tiers, "tiers"},
 		{"--sla", f.sla, "sla"},
 	} {
 		if s.text == "" {
@@ -237,9 +373,10 @@ func (f *replayFlags) sections(spec map[string]any) error {
 		}
 		section, err := jsonSection(s.flag, s.text)
 		if err != nil {
-			return err
+			problems = append(problems, err)
+		} else {
+			spec[s.key] = section
 		}
-		spec[s.key] = section
 	}
 	sla, _ := spec["sla"].(map[string]any)
 	for _, bound := range []struct {
@@ -251,69 +388,8 @@ func (f *replayFlags) sections(spec map[string]any) error {
 				sla = map[string]any{}
 				spec["sla"] = sla
 			}
-			sla[bound.key] = bound.value
+			sla[bound.key] = finite(bound.value)
 		}
 	}
-	engine, ok := spec["engine"].(map[string]any)
-	if !ok {
-		return nil
-	}
-	return moveEngineArgs(engine, spec)
-}
-
-func jsonSection(flag, text string) (map[string]any, error) {
-	decoder := json.NewDecoder(strings.NewReader(text))
-	decoder.UseNumber() // seeds have 64 bits
-	var value any
-	err := decoder.Decode(&value)
-	if err == nil && decoder.More() {
-		err = errors.New("there is more text after it")
-	}
-	section, isObject := value.(map[string]any)
-	if err == nil && !isObject {
-		err = errors.New("write it in braces")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %s is not a JSON object: %w", flag, gridspec.Excerpt(text), err)
-	}
-	again := json.NewDecoder(strings.NewReader(text))
-	again.UseNumber() // which number is too large shows when it is bound
-	twice, err := repeatedKeys(again)
-	if err == nil && len(twice) > 0 {
-		err = fmt.Errorf("%s holds the same key twice: %s; write it once", gridspec.Excerpt(text), gridspec.Excerpt(strings.Join(twice, ", ")))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", flag, err)
-	}
-	return section, nil
-}
-
-// repeatedKeys lists the keys that an object of the next value holds more than once. Decoding into a map would keep
-// the last.
-func repeatedKeys(d *json.Decoder) ([]string, error) {
-	open, err := d.Token()
-	if err != nil || open != json.Delim('{') && open != json.Delim('[') {
-		return nil, err
-	}
-	var twice []string
-	seen := map[json.Token]bool{}
-	for d.More() {
-		if open == json.Delim('{') {
-			key, err := d.Token()
-			if err != nil {
-				return nil, err
-			}
-			if seen[key] {
-				twice = append(twice, fmt.Sprint(key))
-			}
-			seen[key] = true
-		}
-		inner, err := repeatedKeys(d)
-		if err != nil {
-			return nil, err
-		}
-		twice = append(twice, inner...)
-	}
-	_, err = d.Token()
-	return twice, err
+	return errors.Join(problems...)
 }

@@ -19,7 +19,17 @@ const flagsSource = "(flags)"
 var flagOfKey = map[string]string{
 	"compat":                                 "--compat",
 	"deployment.workers":                     "--num-workers",
+	"deployment.prefill_workers":             "--num-prefill-workers",
+	"deployment.decode_workers":              "--num-decode-workers",
+	"prefill":                                "--prefill-engine-args",
+	"decode":                                 "--decode-engine-args",
+	"router":                                 "--router-config",
 	"router.policy":                          "--router-mode",
+	"router.router_policy_config":            "--router-policy-config",
+	"router.model_name":                      "--model-name",
+	"router.prefill_timing":                  "--aic-*",
+	"tiers":                                  "--tiers",
+	"load":                                   "--load",
 	"load.speedup":                           "--arrival-speedup-ratio",
 	"load.concurrency":                       "--replay-concurrency",
 	"load.mode":                              "--replay-concurrency",
@@ -44,20 +54,31 @@ var flagOfKey = map[string]string{
 	"workload.synthetic.inter_turn_delay_ms": "--inter-turn-delay-ms",
 }
 
-// blameFlags says of the problems in the spec that the flags make up which flag caused each.
-func blameFlags(flags *pflag.FlagSet, err error) error {
+// blameFlags says of the problems in the spec that the flags make up which flag caused each. Problems of the workload
+// are left out when there is none that could be read.
+func blameFlags(flags *pflag.FlagSet, err error, noWorkload bool) error {
 	var problems gridspec.Problems
 	if !errors.As(err, &problems) {
 		return err
 	}
-	blamed := make(gridspec.Problems, len(problems))
-	for i, p := range problems {
-		if strings.HasPrefix(p.Where, flagsSource) {
-			p.Where = flagOf(flags, p.Path)
+	var blamed gridspec.Problems
+	for _, p := range problems {
+		if noWorkload && strings.HasPrefix(p.Path, "workload") {
+			continue
 		}
-		blamed[i] = p
+		blamed = append(blamed, blameFlag(flags, p))
+	}
+	if len(blamed) == 0 {
+		return nil
 	}
 	return blamed
+}
+
+func blameFlag(flags *pflag.FlagSet, p gridspec.Problem) gridspec.Problem {
+	if strings.HasPrefix(p.Where, flagsSource) {
+		p.Where = flagOf(flags, p.Path)
+	}
+	return p
 }
 
 // flagOf finds the flag of a key path, or of the nearest section around it. A bound of the SLA has two flags, of

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,10 +17,8 @@ import (
 
 	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/simcore"
-	"github.com/servegrid/servegrid/simcore/engine"
 	"github.com/servegrid/servegrid/simcore/metrics"
 	"github.com/servegrid/servegrid/simcore/perfmodel"
-	"github.com/servegrid/servegrid/simcore/workload"
 )
 
 // writeReportJSON writes the report with the reference's keys, sorted, and returns where. An empty path makes a
@@ -212,111 +209,4 @@ func grouped(v float64) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
-}
-
-// requestLine is one line of --report-jsonl, with the reference's keys.
-type requestLine struct {
-	SessionID         *string  `json:"session_id"`
-	TurnIndex         *int     `json:"turn_index"`
-	Request           int      `json:"request"`
-	RequestID         string   `json:"request_id,omitempty"`
-	ArrivalTimeMs     float64  `json:"arrival_time_ms"`
-	FirstAdmitMs      *float64 `json:"first_admit_ms"`
-	FirstTokenMs      *float64 `json:"first_token_ms"`
-	LastTokenMs       *float64 `json:"last_token_ms"`
-	TTFTMs            *float64 `json:"ttft_ms"`
-	TTSTMs            *float64 `json:"ttst_ms"`
-	E2ELatencyMs      *float64 `json:"e2e_latency_ms"`
-	ITLMs             *float64 `json:"itl_ms"`
-	InputLength       int32    `json:"input_length"`
-	OutputLength      int32    `json:"output_length"`
-	ReusedTokens      int32    `json:"reused_input_tokens"`
-	FirstReusedTokens int32    `json:"first_admission_reused_input_tokens"`
-	DecodeWorkerIdx   int32    `json:"decode_worker_idx"`
-	TerminalStatus    string   `json:"terminal_status"`
-}
-
-// recordFile writes the records of a run as JSON Lines; the zero value writes nothing.
-type recordFile struct {
-	file *os.File
-	out  *bufio.Writer
-	err  error
-}
-
-func openRecords(path string, w *workload.Workload, opt *simcore.Options) (*recordFile, error) {
-	r := &recordFile{}
-	if path == "" {
-		return r, nil
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return nil, fmt.Errorf("--report-jsonl: %w", err)
-	}
-	file, err := os.Create(path)
-	if err != nil {
-		return nil, fmt.Errorf("--report-jsonl: %w", err)
-	}
-	r.file, r.out = file, bufio.NewWriter(file)
-	encoder := json.NewEncoder(r.out)
-	opt.Records = func(record simcore.RequestRecord) {
-		if r.err == nil {
-			r.err = encoder.Encode(newRequestLine(record, w))
-		}
-	}
-	return r, nil
-}
-
-func (r *recordFile) close() error {
-	if r.file == nil {
-		return nil
-	}
-	if err := r.out.Flush(); r.err == nil {
-		r.err = err
-	}
-	if err := r.file.Close(); r.err == nil {
-		r.err = err
-	}
-	return r.err
-}
-
-func newRequestLine(record simcore.RequestRecord, w *workload.Workload) requestLine {
-	life := record.Life
-	line := requestLine{
-		Request: record.Request, RequestID: w.ID(record.Request),
-		ArrivalTimeMs: life.ArrivalMs, FirstAdmitMs: happened(life.AdmittedMs),
-		FirstTokenMs: happened(life.FirstTokenMs), LastTokenMs: happened(life.LastTokenMs),
-		InputLength: life.Input, OutputLength: life.Output, ReusedTokens: life.Reused, FirstReusedTokens: life.ReusedFirst, DecodeWorkerIdx: life.Worker,
-		TerminalStatus: terminalStatus(life.State),
-	}
-	if !w.SingleTurn() {
-		name := w.SessionName(record.Session)
-		line.SessionID, line.TurnIndex = &name, &record.Turn
-	}
-	if life.Tokens > 0 {
-		ttft, e2e := max(0, life.FirstTokenMs-life.ArrivalMs), max(0, life.LastTokenMs-life.ArrivalMs)
-		line.TTFTMs, line.E2ELatencyMs = &ttft, &e2e
-	}
-	if life.Tokens > 1 {
-		ttst := life.SecondTokenMs - life.FirstTokenMs
-		itl := (life.LastTokenMs - life.FirstTokenMs) / float64(life.Tokens-1)
-		line.TTSTMs, line.ITLMs = &ttst, &itl
-	}
-	return line
-}
-
-// happened returns a pointer to a time, or nil when it never came.
-func happened(ms float64) *float64 {
-	if ms == engine.Never {
-		return nil
-	}
-	return &ms
-}
-
-func terminalStatus(s engine.State) string {
-	switch s {
-	case engine.Completed:
-		return "completed"
-	case engine.Rejected:
-		return "rejected"
-	}
-	return "unfinished"
 }

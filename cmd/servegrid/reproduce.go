@@ -37,18 +37,53 @@ func reproduceCommand(p gridspec.Point) string {
 			words = append(words, "--set", kv)
 		}
 	}
-	for _, kv := range differences("", p.Config, standardConfig()) {
+	for _, kv := range append(configDifferences(p.Config), priceDifferences(p)...) {
 		words = append(words, "--set", kv)
-	}
-	if price := p.GPUPrice.USDPerHour; price > 0 {
-		if gpu, err := catalogue.FindGPU(p.Config.Timing.GPU); err != nil || gpu.USDPerHour != price {
-			words = append(words, "--set", fmt.Sprintf("prices.%s=%v", p.Config.Timing.GPU, price))
-		}
 	}
 	for i, w := range words {
 		words[i] = shellQuote(w)
 	}
 	return strings.Join(words, " ")
+}
+
+// configDifferences lists the settings of a configuration that are not the defaults. What both stages of a disaggregated
+// deployment have is said once.
+func configDifferences(c simcore.Config) []string {
+	standard := standardConfig()
+	if c.Deployment.Mode != simcore.ModeDisaggregated {
+		return differences("", c, standard)
+	}
+	common := simcore.Stage{Engine: standard.Engine, Timing: standard.Timing}
+	prefill, decode := differences("", c.Prefill, common), differences("", c.Decode, common)
+	c.Engine, c.Timing = standard.Engine, standard.Timing
+	c.Prefill, c.Decode = standard.Prefill, standard.Decode
+	out := differences("", c, standard)
+	for _, kv := range prefill {
+		if slices.Contains(decode, kv) {
+			out = append(out, kv)
+		} else {
+			out = append(out, "prefill."+kv)
+		}
+	}
+	for _, kv := range decode {
+		if !slices.Contains(prefill, kv) {
+			out = append(out, "decode."+kv)
+		}
+	}
+	return out
+}
+
+// priceDifferences lists the prices of GPUs that are not those of the catalogue.
+func priceDifferences(p gridspec.Point) []string {
+	var out []string
+	price := p.GPUPrice.USDPerHour
+	for _, pool := range p.Config.Stages() {
+		gpu, err := catalogue.FindGPU(pool.Timing.GPU)
+		if kv := fmt.Sprintf("prices.%s=%v", pool.Timing.GPU, price); price > 0 && (err != nil || gpu.USDPerHour != price) && !slices.Contains(out, kv) {
+			out = append(out, kv)
+		}
+	}
+	return out
 }
 
 // standardConfig is what a replay without any settings has.
@@ -84,7 +119,7 @@ func appendDifferences(out []string, prefix string, settings, defaults reflect.V
 
 // settingText is a setting as --set takes it.
 func settingText(path string, v reflect.Value) string {
-	if gridspec.IsNullable(path) && v.IsZero() {
+	if gridspec.IsNull(path, v) {
 		return "null"
 	}
 	if v.Kind() == reflect.String {

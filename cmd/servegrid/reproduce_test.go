@@ -34,8 +34,11 @@ cases:
   small: {engine.num_gpu_blocks: 40, engine.preemption_mode: fifo, engine.block_size: 16, timing.tp: 2}
   priced: {timing: {gpu: h200, model: Qwen/Qwen3-32B, tp: 2}, engine.gpu_memory_utilization: 0.8}
   profiled: {timing: {profile: "a #1: it's.csv", gpu: mi300x, model: llama-3.1-8b}, engine.num_speculative_tokens: 2, engine.acceptance_rates: "0.7"}
+  split: {deployment.mode: disaggregated, deployment.prefill_workers: 2, deployment.decode_workers: 3, engine.block_size: 32, prefill.engine.kv_transfer_bandwidth: 10, prefill.engine.kv_bytes_per_token: 1000,
+    decode.engine.max_num_seqs: null, router: {policy: kv_router, router_queue_threshold: null, router_temperature: 0.5}}
+  sglang: {engine.type: sglang, engine.sglang.schedule_policy: lpm, engine.sglang.page_size: 8, router: {policy: power_of_two, seed: 7}}
 prices: {h200: 10, mi300x: 0.5}
-grid: {deployment.workers: [1, 2]}
+grid: {sla.e2e_ms: [30000, 60000]}
 execution: {replicates: 2, on_invalid: skip}
 `
 
@@ -78,6 +81,8 @@ func TestReproduceLeavesOutDefaults(t *testing.T) {
 		"workload: {preset: {name: chat}}": "servegrid replay --preset chat",
 		"workload: {preset: {name: chat, requests: 30, seed: 3}}\ndeployment: {workers: 2}": "servegrid replay --preset chat " +
 			"--set workload.preset.requests=30 --set workload.preset.seed=3 --set deployment.workers=2",
+		"workload: {preset: {name: chat}}\nengine: {max_num_seqs: 8, block_size: 16}\ndeployment: {prefill_workers: 2}\nprefill: {engine: {max_num_seqs: 4}}": "servegrid replay --preset chat " +
+			"--set deployment.mode=disaggregated --set deployment.prefill_workers=2 --set engine.block_size=16 --set prefill.engine.max_num_seqs=4 --set decode.engine.max_num_seqs=8",
 		"workload: {synthetic: {input_tokens: 9, output_tokens: 5, requests: 7}}": "servegrid replay --input-tokens 9 --output-tokens 5 --request-count 7",
 		"workload: {synthetic: {input_tokens: 9, output_tokens: 5, requests: 7, seed: 1}}": "servegrid replay --input-tokens 9 --output-tokens 5 --request-count 7 " +
 			"--set workload.synthetic.seed=1",

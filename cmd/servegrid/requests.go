@@ -61,58 +61,184 @@ func (j *sweepJob) recordsPath(id string) string {
 	return filepath.Join(j.dir, requestsFolder, id+".parquet")
 }
 
-// requestColumn is one column of a table of requests.
+// requestColumn is one figure of a request's record: a key of --report-jsonl and a column of a Parquet file. Where the
+// reference has the figure the name is its.
 type requestColumn struct {
 	name, unit, doc string
 	kind            gridspec.Kind
-	value           func(*simcore.RequestRecord) gridspec.Value
+	// value is false where the request does not have the figure.
+	value func(*simcore.RequestRecord) (gridspec.Value, bool)
 }
 
-// requestTable lays records out with one row a request. The point's ID joins it with the results.
+// requestTable lays records out with one row a request. The ID of the point joins it with the results; without one it
+// stands alone.
 func requestTable(id string, records []simcore.RequestRecord, w *workload.Workload) *results.Table {
 	t := &results.Table{Metadata: results.Metadata{Versions: versions()}}
-	for _, c := range requestColumns(id, w) {
+	columns := requestColumns(w)
+	if id != "" {
+		columns = append([]requestColumn{idColumn(id)}, columns...)
+	}
+	for _, c := range columns {
 		column := results.NewColumn(c.name, c.kind, len(records))
 		column.Unit, column.Doc, column.Role = c.unit, c.doc, results.RolePoint
 		for i := range records {
-			v := c.value(&records[i])
-			if v.Kind == gridspec.KindFloat && v.Float == engine.Never {
-				continue
+			if v, ok := c.value(&records[i]); ok {
+				column.Set(i, v)
 			}
-			column.Set(i, v)
 		}
 		t.Add(column)
 	}
 	return t
 }
 
-func requestColumns(id string, w *workload.Workload) []requestColumn {
-	text := func(s string) gridspec.Value { return gridspec.Value{Kind: gridspec.KindString, Str: s} }
-	count := func(name, unit, doc string, get func(*simcore.RequestRecord) int) requestColumn {
-		return requestColumn{name, unit, doc, gridspec.KindInt, func(r *simcore.RequestRecord) gridspec.Value {
-			return gridspec.Value{Kind: gridspec.KindInt, Int: int64(get(r))}
-		}}
+func idColumn(id string) requestColumn {
+	return textColumn("id", "Content ID of the point.", func(*simcore.RequestRecord) string { return id })
+}
+
+func requestColumns(w *workload.Workload) []requestColumn {
+	out := identityColumns(w)
+	out = append(out, lifeColumns()...)
+	out = append(out, handoffColumns()...)
+	return append(out, hintColumns(w)...)
+}
+
+// identityColumns say which request it is and how it ended.
+func identityColumns(w *workload.Workload) []requestColumn {
+	session := textColumn("session_id", "Name of the request's session; null where no session has a second turn.",
+		func(r *simcore.RequestRecord) string { return w.SessionName(r.Session) })
+	turn := countColumn("turn_index", "", "Turn in the session, from 0; null where no session has a second turn.",
+		func(r *simcore.RequestRecord) int32 { return int32(r.Turn) })
+	inSessions := func(*simcore.RequestRecord) bool { return !w.SingleTurn() }
+	return []requestColumn{
+		session.where(inSessions),
+		turn.where(inSessions),
+		countColumn("request", "", "Number of the request in the workload, from 0.", func(r *simcore.RequestRecord) int32 { return int32(r.Request) }),
+		textColumn("uuid", "Name of the request in the trace, or one made from its number.", func(r *simcore.RequestRecord) string { return requestName(r, w) }),
+		textColumn("terminal_status", "How it ended: completed, rejected (it could never fit), failed (no decode worker could ever hold it) or unfinished.",
+			func(r *simcore.RequestRecord) string { return terminalStatus(r.Life.State) }),
 	}
-	ms := func(name, doc string, get func(*engine.Request) float64) requestColumn {
-		return requestColumn{name, "ms", doc, gridspec.KindFloat, func(r *simcore.RequestRecord) gridspec.Value {
-			return gridspec.Value{Kind: gridspec.KindFloat, Float: get(&r.Life)}
-		}}
+}
+
+// lifeColumns hold lengths, times and latencies.
+func lifeColumns() []requestColumn {
+	life := func(name, doc string, get func(*engine.Request) float64) requestColumn {
+		return timeColumn(name, doc, func(r *simcore.RequestRecord) float64 { return get(&r.Life) })
+	}
+	count := func(name, doc string, get func(*engine.Request) int32) requestColumn {
+		return countColumn(name, "tokens", doc, func(r *simcore.RequestRecord) int32 { return get(&r.Life) })
+	}
+	tokens := func(least int32) func(*simcore.RequestRecord) bool {
+		return func(r *simcore.RequestRecord) bool { return r.Life.Tokens >= least }
 	}
 	return []requestColumn{
-		{"id", "", "Content ID of the point.", gridspec.KindString, func(*simcore.RequestRecord) gridspec.Value { return text(id) }},
-		count("request", "", "Number of the request in the workload, from 0.", func(r *simcore.RequestRecord) int { return r.Request }),
-		{"session", "", "Name of the request's session.", gridspec.KindString, func(r *simcore.RequestRecord) gridspec.Value { return text(w.SessionName(r.Session)) }},
-		count("turn", "", "Turn in the session, from 0.", func(r *simcore.RequestRecord) int { return r.Turn }),
-		{"status", "", "completed, rejected or unfinished.", gridspec.KindString, func(r *simcore.RequestRecord) gridspec.Value { return text(terminalStatus(r.Life.State)) }},
-		count("worker", "", "Worker that served it, from 0.", func(r *simcore.RequestRecord) int { return int(r.Life.Worker) }),
-		count("input_length", "tokens", "Prompt length.", func(r *simcore.RequestRecord) int { return int(r.Life.Input) }),
-		count("output_length", "tokens", "Requested output.", func(r *simcore.RequestRecord) int { return int(r.Life.Output) }),
-		count("output_tokens", "tokens", "Output produced.", func(r *simcore.RequestRecord) int { return int(r.Life.Tokens) }),
-		count("reused_input_tokens", "tokens", "Prompt tokens found in the prefix cache at the best admission.", func(r *simcore.RequestRecord) int { return int(r.Life.Reused) }),
-		ms("arrival_ms", "When it arrived.", func(r *engine.Request) float64 { return r.ArrivalMs }),
-		ms("admitted_ms", "When it was first admitted.", func(r *engine.Request) float64 { return r.AdmittedMs }),
-		ms("first_token_ms", "When its first token came out.", func(r *engine.Request) float64 { return r.FirstTokenMs }),
-		ms("second_token_ms", "When its second token came out.", func(r *engine.Request) float64 { return r.SecondTokenMs }),
-		ms("last_token_ms", "When its latest token came out.", func(r *engine.Request) float64 { return r.LastTokenMs }),
+		life("arrival_time_ms", "When it arrived.", func(r *engine.Request) float64 { return r.ArrivalMs }),
+		life("routed_ms", "When the router sent it to a worker.", func(r *engine.Request) float64 { return r.RoutedMs }),
+		life("first_admit_ms", "When a worker first admitted it.", func(r *engine.Request) float64 { return r.AdmittedMs }),
+		life("first_token_ms", "When its first token came out.", func(r *engine.Request) float64 { return r.FirstTokenMs }),
+		life("last_token_ms", "When its latest token came out.", func(r *engine.Request) float64 { return r.LastTokenMs }),
+		life("ttft_ms", "Time from arrival to first token.", func(r *engine.Request) float64 { return max(0, r.FirstTokenMs-r.ArrivalMs) }).where(tokens(1)),
+		life("ttst_ms", "Time from first to second token.", func(r *engine.Request) float64 { return r.SecondTokenMs - r.FirstTokenMs }).where(tokens(2)),
+		life("e2e_latency_ms", "Time from arrival to latest token.", func(r *engine.Request) float64 { return max(0, r.LastTokenMs-r.ArrivalMs) }).where(tokens(1)),
+		life("itl_ms", "Mean time between two tokens.", func(r *engine.Request) float64 { return (r.LastTokenMs - r.FirstTokenMs) / float64(r.Tokens-1) }).where(tokens(2)),
+		count("input_length", "Prompt length.", func(r *engine.Request) int32 { return r.Input }),
+		count("output_length", "Requested output.", func(r *engine.Request) int32 { return r.Output }),
+		count("output_tokens", "Output produced.", func(r *engine.Request) int32 { return r.Tokens }),
+		countColumn("reused_input_tokens", "tokens", "Prompt tokens found in the prefix cache at the best admission; of a prefill worker when disaggregated.", func(r *simcore.RequestRecord) int32 {
+			if r.Handoff != nil {
+				return r.Handoff.PrefillReused
+			}
+			return r.Life.Reused
+		}),
+		count("first_admission_reused_input_tokens", "The same at the first admission.", func(r *engine.Request) int32 { return r.ReusedFirst }),
+		count("route_overlap_tokens", "Prompt tokens that the router knew to be in the worker's prefix cache; 0 for policies that do not look.", func(r *engine.Request) int32 { return r.RouteOverlap }),
 	}
+}
+
+// handoffColumns hold how a request went from prefill to decode. They are null in an aggregated deployment, but for the
+// worker.
+func handoffColumns() []requestColumn {
+	when := func(name, doc string, get func(*simcore.Handoff) float64) requestColumn {
+		return timeColumn(name, doc, func(r *simcore.RequestRecord) float64 { return get(r.Handoff) })
+	}
+	columns := []requestColumn{
+		countColumn("prefill_worker_idx", "", "Prefill worker that computed the prompt, from 0.", func(r *simcore.RequestRecord) int32 { return r.Handoff.PrefillWorker }),
+		timeColumn("prefill_admit_ms", "When a prefill worker admitted it.", func(r *simcore.RequestRecord) float64 { return r.Life.AdmittedMs }),
+		when("source_held_ms", "When the prompt was computed.", func(h *simcore.Handoff) float64 { return h.SourceHeldMs }),
+		when("destination_reserved_ms", "When a decode worker had room for it.", func(h *simcore.Handoff) float64 { return h.DestinationReservedMs }),
+		when("destination_activated_ms", "When its KV cache had arrived there.", func(h *simcore.Handoff) float64 { return h.ActivatedMs }),
+		when("decode_admit_ms", "When its decoding began.", func(h *simcore.Handoff) float64 { return h.DecodeAdmittedMs }),
+		when("source_released_ms", "When the prefill worker gave up its KV blocks.", func(h *simcore.Handoff) float64 { return h.SourceReleasedMs }),
+		countColumn("decode_reused_input_tokens", "tokens", "Prompt tokens that the decode worker had in its prefix cache when it computed the prompt again.", func(r *simcore.RequestRecord) int32 { return r.Handoff.DecodeReused }),
+		countColumn("prefill_route_overlap_tokens", "tokens", "Prompt tokens that the router knew to be in the prefill worker's prefix cache.", func(r *simcore.RequestRecord) int32 { return r.Life.RouteOverlap }),
+		countColumn("decode_route_overlap_tokens", "tokens", "The same of the decode worker.", func(r *simcore.RequestRecord) int32 { return r.Handoff.DecodeRouteOverlap }),
+	}
+	for i := range columns {
+		columns[i] = columns[i].where(func(r *simcore.RequestRecord) bool { return r.Handoff != nil })
+	}
+	worker := countColumn("decode_worker_idx", "", "Worker that served it, from 0; the decode worker when disaggregated.", func(r *simcore.RequestRecord) int32 { return r.Life.Worker })
+	return append([]requestColumn{worker.where(func(r *simcore.RequestRecord) bool { return r.Life.Worker >= 0 })}, columns...)
+}
+
+// hintColumns hold what the request told the router.
+func hintColumns(w *workload.Workload) []requestColumn {
+	return []requestColumn{
+		countColumn("priority", "", "Its priority in the router's queue.", func(r *simcore.RequestRecord) int32 { return w.Hints(r.Request).Priority }),
+		{"strict_priority", "", "Its strict priority in the router's queue.", gridspec.KindInt, func(r *simcore.RequestRecord) (gridspec.Value, bool) {
+			return gridspec.Value{Kind: gridspec.KindInt, Int: int64(w.Hints(r.Request).StrictPriority)}, true
+		}},
+		textColumn("policy_class", "The policy class that it names; null when it names none.", func(r *simcore.RequestRecord) string { return w.Hints(r.Request).PolicyClass }),
+	}
+}
+
+// where restricts a column to requests that have it.
+func (c requestColumn) where(has func(*simcore.RequestRecord) bool) requestColumn {
+	value := c.value
+	c.value = func(r *simcore.RequestRecord) (gridspec.Value, bool) {
+		if !has(r) {
+			return gridspec.Value{}, false
+		}
+		return value(r)
+	}
+	return c
+}
+
+func textColumn(name, doc string, get func(*simcore.RequestRecord) string) requestColumn {
+	return requestColumn{name, "", doc, gridspec.KindString, func(r *simcore.RequestRecord) (gridspec.Value, bool) {
+		s := get(r)
+		return gridspec.Value{Kind: gridspec.KindString, Str: s}, s != ""
+	}}
+}
+
+func countColumn(name, unit, doc string, get func(*simcore.RequestRecord) int32) requestColumn {
+	return requestColumn{name, unit, doc, gridspec.KindInt, func(r *simcore.RequestRecord) (gridspec.Value, bool) {
+		return gridspec.Value{Kind: gridspec.KindInt, Int: int64(get(r))}, true
+	}}
+}
+
+// timeColumn holds a time or latency; what never happened is null.
+func timeColumn(name, doc string, get func(*simcore.RequestRecord) float64) requestColumn {
+	return requestColumn{name, "ms", doc, gridspec.KindFloat, func(r *simcore.RequestRecord) (gridspec.Value, bool) {
+		ms := get(r)
+		return gridspec.Value{Kind: gridspec.KindFloat, Float: ms}, ms != engine.Never
+	}}
+}
+
+// requestName is the name of a request in its trace, or a UUID made from its number.
+func requestName(r *simcore.RequestRecord, w *workload.Workload) string {
+	if id := w.ID(r.Request); id != "" {
+		return id
+	}
+	return fmt.Sprintf("00000000-0000-8000-8000-%012x", r.Request)
+}
+
+func terminalStatus(s engine.State) string {
+	switch s {
+	case engine.Completed:
+		return "completed"
+	case engine.Rejected:
+		return "rejected"
+	case engine.Failed:
+		return "failed"
+	}
+	return "unfinished"
 }

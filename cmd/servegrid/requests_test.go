@@ -46,7 +46,7 @@ With ` + "`output: {per_request: true}`" + ` a sweep writes the life of every re
 
 ` + "```python" + `
 import duckdb
-duckdb.sql("""select r.workers, max(q.first_token_ms - q.arrival_ms) from 'runs/first/requests/*.parquet' q
+duckdb.sql("""select r.workers, max(q.ttft_ms) from 'runs/first/requests/*.parquet' q
               join 'runs/first/results.parquet' r using (id) group by 1""")
 ` + "```" + `
 
@@ -56,9 +56,9 @@ Times are milliseconds of the simulated clock, which starts at 0. What never hap
 |---|---|---|---|
 `)
 	kinds := map[gridspec.Kind]string{gridspec.KindString: "text", gridspec.KindInt: "int64", gridspec.KindFloat: "float64"}
-	for _, c := range requestColumns("", nil) {
+	for _, c := range append([]requestColumn{idColumn("id")}, requestColumns(nil)...) {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.name, kinds[c.kind], c.unit, c.doc)
 	}
-	b.WriteString("\n`servegrid replay --report-jsonl FILE` writes the same for one run as JSON Lines, with the keys of the reference.\n")
+	b.WriteString("\n`servegrid replay --report-jsonl FILE` and `--report-parquet FILE` write the same for one run, without `id`: as JSON Lines, and as\na Parquet file. Where the reference has the figure the name is its.\n")
 	return b.String()
 }

@@ -11,7 +11,7 @@ import (
 
 // Config configures one worker's scheduler and KV cache. Its keys are the reference's engine arguments.
 type Config struct {
-	// Type is the engine whose scheduler is simulated: "vllm".
+	// Type is the engine whose scheduler is simulated: "vllm", "sglang" or "trtllm".
 	Type string `json:"type"`
 	// NumGPUBlocks is the size of a worker's KV pool, in blocks; 0 (null in a spec) means what the memory of the GPU
 	// has room for, or 16384 where the timing source does not know GPU and model.
@@ -23,7 +23,8 @@ type Config struct {
 	// FreeGPUMemoryFraction is the share of the memory left by the weights that TensorRT-LLM uses for the KV cache;
 	// 0 means 0.9.
 	FreeGPUMemoryFraction float64 `json:"free_gpu_memory_fraction"`
-	// BlockSize is the number of tokens in a KV block.
+	// BlockSize is the number of tokens in a KV block; 0 (null in a spec) means 64 for vLLM, 32 for TensorRT-LLM, and
+	// for SGLang its page size, or 1.
 	BlockSize int `json:"block_size"`
 	// MaxNumSeqs limits the running requests of a worker; 0 (null in a spec) means no limit.
 	MaxNumSeqs int `json:"max_num_seqs"`
@@ -50,6 +51,19 @@ type Config struct {
 	// ContextLength is the context limit in tokens: longer inputs are rejected, longer outputs cut; 0 means that of the
 	// model where it is known, or what the KV pool holds if that is less, and no limit elsewhere.
 	ContextLength int `json:"context_length"`
+	// KVBytesPerToken is the size of one token's KV cache, which says how long its transfer takes; 0 (null in a spec)
+	// means that of the model where it is known, and no transfer time elsewhere.
+	KVBytesPerToken int `json:"kv_bytes_per_token"`
+	// KVTransferBandwidth is the bandwidth at which a prefill worker hands a prompt's KV cache to a decode worker, in GB/s
+	// (1e9 bytes a second); 0 means that it takes no time.
+	KVTransferBandwidth float64 `json:"kv_transfer_bandwidth"`
+	// KVTransferTimingMode says what is transferred: "full_prompt", or "destination_missing", what the decode worker does
+	// not have in its cache.
+	KVTransferTimingMode string `json:"kv_transfer_timing_mode"`
+	// SGLang holds what only the SGLang-style scheduler has.
+	SGLang SGLangConfig `json:"sglang"`
+	// TensorRTLLM holds what only the TensorRT-LLM-style scheduler has.
+	TensorRTLLM TensorRTLLMConfig `json:"trtllm"`
 }
 
 // TypeVLLM is the vLLM-style scheduler.
@@ -62,7 +76,18 @@ const (
 )
 
 // Types lists the accepted values of Config.Type.
-func Types() []string { return []string{TypeVLLM} }
+func Types() []string { return []string{TypeVLLM, TypeSGLang, TypeTensorRTLLM} }
+
+// The KV transfer timing modes.
+const (
+	TransferFullPrompt         = "full_prompt"
+	TransferDestinationMissing = "destination_missing"
+)
+
+// TransferTimingModes lists the accepted values of Config.KVTransferTimingMode.
+func TransferTimingModes() []string {
+	return []string{TransferFullPrompt, TransferDestinationMissing}
+}
 
 // PreemptionModes lists the accepted values of Config.PreemptionMode.
 func PreemptionModes() []string { return []string{PreemptLIFO, PreemptFIFO} }
@@ -82,7 +107,6 @@ const DefaultNumGPUBlocks = 16384
 func DefaultConfig() Config {
 	return Config{
 		Type:                 TypeVLLM,
-		BlockSize:            64,
 		MaxNumSeqs:           256,
 		MaxNumBatchedTokens:  8192,
 		EnablePrefixCaching:  true,
@@ -91,6 +115,9 @@ func DefaultConfig() Config {
 		DecodeSpeedupRatio:   1,
 		SpeculationSeed:      42,
 		PreemptionMode:       PreemptLIFO,
+		KVTransferTimingMode: TransferFullPrompt,
+		SGLang:               DefaultSGLang(),
+		TensorRTLLM:          TensorRTLLMConfig{CapacitySchedulerPolicy: PolicyGuaranteedNoEvict},
 	}
 }
 
@@ -111,9 +138,11 @@ func (c Config) Validate(r rules.Set) problem.List {
 			l.Add(f.key, f.value, "give a share above 0 and up to 1, or leave it out for the engine's default")
 		}
 	}
-	if c.BlockSize < 1 || c.BlockSize > maxBlockSize {
-		l.Add("block_size", c.BlockSize, "give 1 to %d tokens", maxBlockSize)
-	} else if r.PowerOfTwoBlocks && (c.BlockSize < 2 || c.BlockSize > 1024 || c.BlockSize&(c.BlockSize-1) != 0) {
+	size, problems := c.ResolvedBlockSize()
+	l = append(l, problems...)
+	if size < 1 || size > maxBlockSize {
+		l.Add("block_size", c.BlockSize, "give 1 to %d tokens, or null for the engine's default", maxBlockSize)
+	} else if r.PowerOfTwoBlocks && c.Type != TypeSGLang && (size < 2 || size > 1024 || size&(size-1) != 0) {
 		l.Add("block_size", c.BlockSize, "with compat dynamo-1.3 give a power of two from 2 to 1024")
 	}
 	if c.MaxNumSeqs < 0 {
@@ -131,8 +160,21 @@ func (c Config) Validate(r rules.Set) problem.List {
 		}
 	}
 	l = append(l, c.validateSpeculation()...)
+	l = append(l, c.validateSGLang(r)...)
+	if p := c.TensorRTLLM.CapacitySchedulerPolicy; p != "" && p != PolicyGuaranteedNoEvict {
+		l.Add("trtllm.capacity_scheduler_policy", p, "use %s", PolicyGuaranteedNoEvict)
+	}
 	if !slices.Contains(PreemptionModes(), c.PreemptionMode) {
 		l.Add("preemption_mode", c.PreemptionMode, "use one of: %s", strings.Join(PreemptionModes(), ", "))
+	}
+	if c.KVBytesPerToken < 0 {
+		l.Add("kv_bytes_per_token", c.KVBytesPerToken, "give 1 or more bytes, or null for what is known of the model")
+	}
+	if !(c.KVTransferBandwidth >= 0) || math.IsInf(c.KVTransferBandwidth, 0) {
+		l.Add("kv_transfer_bandwidth", c.KVTransferBandwidth, "give GB/s above 0, or leave it out for transfers of no time")
+	}
+	if m := c.KVTransferTimingMode; m != "" && !slices.Contains(TransferTimingModes(), m) {
+		l.Add("kv_transfer_timing_mode", m, "use one of: %s", strings.Join(TransferTimingModes(), ", "))
 	}
 	if c.ContextLength < 0 {
 		l.Add("context_length", c.ContextLength, "give a number of tokens, or 0 for no limit")

@@ -32,7 +32,8 @@ func TestValidate(t *testing.T) {
 		{name: "all the memory", change: func(c *Config) { c.GPUMemoryUtilization, c.MemFractionStatic, c.FreeGPUMemoryFraction = 1, 1, 1 }},
 		{name: "huge pool", change: func(c *Config) { c.NumGPUBlocks = MaxBlocks + 1 }, want: "num_gpu_blocks"},
 		{name: "any block size", change: func(c *Config) { c.BlockSize = 48 }},
-		{name: "no block", change: func(c *Config) { c.BlockSize = 0 }, want: "block_size"},
+		{name: "block size of the engine", change: func(c *Config) { c.BlockSize = 0 }},
+		{name: "negative block", change: func(c *Config) { c.BlockSize = -1 }, want: "block_size"},
 		{name: "huge block", change: func(c *Config) { c.BlockSize = maxBlockSize + 1 }, want: "block_size"},
 		{name: "reference, no power of two", change: func(c *Config) { c.BlockSize = 48 }, rules: reference, want: "block_size"},
 		{name: "reference, one token", change: func(c *Config) { c.BlockSize = 1 }, rules: reference, want: "block_size"},
@@ -51,7 +52,7 @@ func TestValidate(t *testing.T) {
 		{name: "no rate", change: func(c *Config) { c.NumSpeculativeTokens, c.AcceptanceRates = 1, "0.5," }, want: "acceptance_rates"},
 		{name: "not a rate", change: func(c *Config) { c.NumSpeculativeTokens, c.AcceptanceRates = 1, "NaN" }, want: "acceptance_rates"},
 		{name: "faster decoding twice", change: func(c *Config) { c.NumSpeculativeTokens, c.DecodeSpeedupRatio = 1, 2 }, want: "decode_speedup_ratio"},
-		{name: "everything at once", change: func(c *Config) { *c = Config{} }, want: "type block_size preemption_mode"},
+		{name: "everything at once", change: func(c *Config) { *c = Config{} }, want: "type preemption_mode"},
 	} {
 		c := DefaultConfig()
 		test.change(&c)

@@ -27,9 +27,11 @@ const (
 	Waiting
 	Running
 	Preempted
-	// Completed requests have all their output. Rejected ones could never fit.
+	// Completed requests have all their output. Rejected ones could never fit. Failed ones had their prompt computed by a
+	// prefill worker, but could never fit a decode worker.
 	Completed
 	Rejected
+	Failed
 )
 
 // Never is the time of something that did not happen.
@@ -51,7 +53,11 @@ type Request struct {
 	// Truncated marks an output cut to the context length.
 	Truncated bool
 
-	ArrivalMs, AdmittedMs, FirstTokenMs, SecondTokenMs, LastTokenMs float64
+	// RouteOverlap counts the prompt tokens that a router knew to be in the worker's prefix cache when it routed the request.
+	RouteOverlap int32
+
+	// RoutedMs is when the router sent the request to its worker: at its arrival unless the router kept it.
+	ArrivalMs, RoutedMs, AdmittedMs, FirstTokenMs, SecondTokenMs, LastTokenMs float64
 
 	schedule
 }
@@ -68,6 +74,11 @@ type schedule struct {
 	pass                int64
 	used, before, after int32
 	synced              int64 // the steady pass up to which Tokens and the rest are current
+	// For SGLang, blocks are the pages that it has locked in the tree, up to the node locked. The KV of other tokens is
+	// its own: of those beyond, and of duplicates that were computed although their pages are in the tree.
+	locked     kvcache.Node
+	duplicates int32
+	joined     int64 // place among all requests that have joined running
 }
 
 // length is the number of known tokens: prompt and output so far.
@@ -198,13 +209,24 @@ type DecodeWorker interface {
 	Activate(request int32) (gaveBack bool)
 	// SetReserving tells whether reservations wait for room, so that only requests whose prompt is there are admitted.
 	SetReserving(waiting bool)
+	// CutShort ends a run with the first pass that ends at the given time or later, because something waits for the
+	// worker to be idle. It returns when that is.
+	CutShort(at float64) (end float64)
 	// Released counts the occasions on which the worker gave up KV blocks: completions, preemptions and the like. A
 	// reservation that failed is tried again when it has changed.
 	Released() int64
 }
 
 // New returns an idle worker with the scheduler that the configuration names.
-func New(env *Environment, index int) Worker { return NewVLLM(env, index) }
+func New(env *Environment, index int) Worker {
+	switch env.Config.Type {
+	case TypeSGLang:
+		return NewSGLang(env, index)
+	case TypeTensorRTLLM:
+		return NewTensorRTLLM(env, index)
+	}
+	return NewVLLM(env, index)
+}
 
 // sequence returns the block identities of a request.
 func (env *Environment) sequence(request int32) kvcache.Sequence {

@@ -47,3 +47,23 @@ func (q *queue) grow() {
 	copy(ring[n:], q.ring[:q.first])
 	q.ring, q.first = ring, 0
 }
+
+// at returns the i-th request from the front, replace puts another one in its place.
+func (q *queue) at(i int) int32 { return q.ring[q.place(i)] }
+
+func (q *queue) replace(i int, r int32) { q.ring[q.place(i)] = r }
+
+func (q *queue) place(i int) int {
+	if i += q.first; i >= len(q.ring) {
+		i -= len(q.ring)
+	}
+	return i
+}
+
+// remove takes the i-th request from the front out.
+func (q *queue) remove(i int) {
+	for ; i > 0; i-- {
+		q.replace(i, q.at(i-1))
+	}
+	q.popFront()
+}

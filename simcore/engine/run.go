@@ -1,11 +1,6 @@
 package engine
 
-import (
-	"math"
-
-	"github.com/servegrid/servegrid/simcore/kvcache"
-	"github.com/servegrid/servegrid/simcore/perfmodel"
-)
+import "github.com/servegrid/servegrid/simcore/kvcache"
 
 // run is a series of passes in which every running request gets one token and nothing else happens, so that they
 // are simulated at once. A run ends where a request completes or needs a block, and can be cut short by an
@@ -23,19 +18,8 @@ type run struct {
 	second      []int32 // running requests that have one token
 	lastEnd     float64 // when the latest pass ended
 
-	start, end float64
-	passes     int
-	step       perfmodel.Nanoseconds
-	price      perfmodel.Price
-	// With a timing model that depends on the context, steps holds the duration and ends the end of each pass.
-	steps []perfmodel.Nanoseconds
-	ends  []float64
-	// extrapolated counts the passes up to and with each one that the timing model extrapolated.
-	extrapolated []int64
+	timeline
 }
-
-// maxVarying bounds the passes of a run whose durations differ.
-const maxVarying = 512
 
 // enterRun checks after a pass whether every running request got a token in it, and if so prepares for runs.
 func (v *VLLM) enterRun(end float64) {
@@ -53,18 +37,40 @@ func (v *VLLM) enterRun(end float64) {
 	if going == 0 || going < len(v.running) {
 		return
 	}
-	s.block, s.done, s.second, s.lengths = s.block[:0], s.done[:0], s.second[:0], 0
+	s.reset()
 	for _, id := range v.running {
 		r := &v.env.Requests[id]
-		r.synced = v.pass.number
 		s.block = append(s.block, v.nextBlock(r))
-		s.done = append(s.done, v.pass.number+int64(r.Output-r.Tokens))
-		s.lengths += int64(r.length())
-		if r.Tokens == 1 {
-			s.second = append(s.second, id)
-		}
+		s.add(id, r, v.pass.number)
 	}
 	s.steady = true
+}
+
+// reset forgets the requests of the run.
+func (s *run) reset() {
+	s.block, s.done, s.second, s.lengths = s.block[:0], s.done[:0], s.second[:0], 0
+}
+
+// add adds a running request that is up to date with the pass of the given number.
+func (s *run) add(id int32, r *Request, number int64) {
+	r.synced = number
+	s.done = append(s.done, number+int64(r.Output-r.Tokens))
+	s.lengths += int64(r.length())
+	if r.Tokens == 1 {
+		s.second = append(s.second, id)
+	}
+}
+
+// finish notes the tokens that the passes of the run gave to so many requests.
+func (s *run) finish(env *Environment, p *pricer, requests int) {
+	s.active = false
+	s.record(env.Gaps, p, requests)
+	for _, id := range s.second {
+		env.Requests[id].SecondTokenMs = s.firstEnd()
+	}
+	s.second = s.second[:0]
+	s.lengths += int64(requests) * int64(s.passes)
+	s.lastEnd = s.end
 }
 
 // Sync brings the running requests' counters up to date, which lag behind during runs.
@@ -121,16 +127,9 @@ func (v *VLLM) startRun(now, limit float64) bool {
 	if passes == 0 {
 		return false
 	}
-	s.start, s.active = now, true
+	s.active = true
 	v.signals = v.signals[:0]
-	v.priced.Prefill = perfmodel.Prefill{Chunks: v.priced.Prefill.Chunks[:0]}
-	if v.env.Model.ContextFree() {
-		s.price = v.priceDecode(len(v.running), s.lengths)
-		_, s.step = v.quantise(s.price)
-		s.passes, s.end = passesUntil(now, s.step.Ms(), passes, limit)
-		return true
-	}
-	v.planVarying(now, limit, min(passes, maxVarying))
+	s.plan(&v.pricer, now, limit, passes, len(v.running), s.lengths, v.heldTokens())
 	return true
 }
 
@@ -139,8 +138,12 @@ func (v *VLLM) startRun(now, limit float64) bool {
 func (v *VLLM) runLength(next int64) int {
 	s := &v.run
 	if v.env.Rules.BlocksAtEmission {
+		room := v.cache.Available()
+		if v.env.Index != nil {
+			room = v.cache.Free() // what is evicted is seen when the pass starts, not at the end of a run
+		}
 		due := min(least(s.block), least(s.done))
-		if passes := int(due - next + 1); countDue(s.block, due) <= v.cache.Available() {
+		if passes := int(due - next + 1); countDue(s.block, due) <= room {
 			return passes
 		} else {
 			return passes - 1 // the last pass takes the blocks; it is looked at by itself
@@ -171,55 +174,19 @@ func (v *VLLM) takeBlocks(number int64) {
 	}
 }
 
-// planVarying plans a run whose durations depend on the context, which grows by a token each pass.
-func (v *VLLM) planVarying(now, limit float64, most int) {
-	s := &v.run
-	s.steps, s.ends, s.extrapolated, s.passes = s.steps[:0], s.ends[:0], s.extrapolated[:0], 0
-	lengths, extrapolated := s.lengths, int64(0)
-	for s.end = now; s.passes < most && (s.passes == 0 || s.end < limit); s.passes++ {
-		price := v.priceDecode(len(v.running), lengths)
-		_, step := v.quantise(price)
-		s.end += step.Ms()
-		if price.Extrapolated {
-			extrapolated++
-		}
-		s.steps, s.ends, s.extrapolated = append(s.steps, step), append(s.ends, s.end), append(s.extrapolated, extrapolated)
-		lengths += int64(len(v.running))
-	}
-}
-
 // Interrupt tells the worker, before it is submitted, that a request arrives at the given time, while what Start
 // began is under way. It returns when that now ends: a run is cut at the first pass end from then on, if the
 // request could join there.
 func (v *VLLM) Interrupt(at float64) float64 {
 	s := &v.run
-	if !s.active || !v.mayAdmit() {
-		return s.end
-	}
-	if v.env.Model.ContextFree() {
-		s.passes, s.end = passesUntil(s.start, s.step.Ms(), s.passes, at)
-		return s.end
-	}
-	for i, end := range s.ends[:s.passes] {
-		if end >= at {
-			s.passes, s.end = i+1, end
-			break
-		}
+	if s.active && v.mayAdmit() {
+		s.cut(at)
 	}
 	return s.end
 }
 
 // LastPassStart returns when the last pass of what Start began starts.
-func (v *VLLM) LastPassStart() float64 {
-	s := &v.run
-	switch {
-	case !s.active || s.passes == 1:
-		return s.start
-	case v.env.Model.ContextFree():
-		return advance(s.start, s.step.Ms(), s.passes-1)
-	}
-	return s.ends[s.passes-2]
-}
+func (v *VLLM) LastPassStart() float64 { return v.run.lastStart() }
 
 // Finish completes what Start began, at its end.
 func (v *VLLM) Finish() []Signal {
@@ -227,29 +194,8 @@ func (v *VLLM) Finish() []Signal {
 	if !s.active {
 		return v.signals
 	}
-	s.active = false
-	n := len(v.running)
-	firstEnd := s.start + s.step.Ms()
-	if v.env.Model.ContextFree() {
-		v.env.Gaps.RecordGaps(s.step, int64(n)*int64(s.passes))
-		if s.price.Extrapolated {
-			v.extrapolated += int64(s.passes)
-		}
-	} else {
-		firstEnd = s.ends[0]
-		v.extrapolated += s.extrapolated[s.passes-1]
-		for _, step := range s.steps[:s.passes] {
-			v.env.Gaps.RecordGaps(step, int64(n))
-		}
-	}
-	for _, id := range s.second {
-		v.env.Requests[id].SecondTokenMs = firstEnd
-	}
-	s.second = s.second[:0]
-	s.lengths += int64(n) * int64(s.passes)
-	s.lastEnd = s.end
+	s.finish(v.env, &v.pricer, len(v.running))
 	v.pass.number += int64(s.passes)
-	v.passes += int64(s.passes)
 	v.settleDue()
 	return v.signals
 }
@@ -288,14 +234,6 @@ func (v *VLLM) settleDue() {
 	}
 	v.running, s.block, s.done = v.running[:kept], s.block[:kept], s.done[:kept]
 	s.steady = kept > 0
-}
-
-func least(numbers []int64) int64 {
-	low := int64(math.MaxInt64)
-	for _, n := range numbers {
-		low = min(low, n)
-	}
-	return low
 }
 
 func countDue(numbers []int64, due int64) int {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/servegrid/servegrid/simcore/kvcache"
@@ -17,23 +16,26 @@ type VLLM struct {
 	blockSize int32
 	maxSeqs   int
 	maxTokens int
+	// guaranteesOutput admits requests only with room for their whole output; see NewTensorRTLLM.
+	guaranteesOutput bool
 
 	cache   kvcache.Cache
 	running []int32
 	waiting queue
 	blocked bool // the head of waiting cannot be admitted before blocks are released
+	// reserving says, on a decode worker, that reservations wait for room; released counts what may give them some.
+	reserving bool
+	released  int64
 
 	pass        passState
 	speculation speculation
-	priced      perfmodel.Pass // the pass as the timing model sees it; kept for its memory
+	pricer      pricer
 	run         run
 	signals     []Signal
 	emitted     []int32
 	idle        int // passes in a row that took no time and led to nothing
 
-	preemptions  int64
-	passes       int64 // passes priced, and those of them that the timing model had to extrapolate
-	extrapolated int64
+	preemptions int64
 }
 
 // passState is what one pass accumulates.
@@ -42,10 +44,7 @@ type passState struct {
 	budget    int32
 	preempted bool
 	progress  bool
-	prefills  int64 // prompts computed, and the sums of their lengths after and before the pass
-	after     int64
-	before    int64
-	finishing int64 // prompts that the pass completes
+	prefill   prefillWork
 }
 
 // outcome is what scheduling one request led to.
@@ -65,6 +64,7 @@ func NewVLLM(env *Environment, index int) *VLLM {
 		maxSeqs:     limitOr(env.Config.MaxNumSeqs),
 		maxTokens:   limitOr(env.Config.MaxNumBatchedTokens),
 		speculation: newSpeculation(env.Config),
+		pricer:      pricer{env: env},
 	}
 	v.Reset(index)
 	return v
@@ -75,7 +75,8 @@ func NewVLLM(env *Environment, index int) *VLLM {
 func (v *VLLM) Reset(index int) {
 	v.index = int32(index)
 	v.cache.Reset(v.env.Config.NumGPUBlocks, v.env.Blocks.IDs)
-	v.running, v.waiting, v.blocked = v.running[:0], queue{ring: v.waiting.ring}, false
+	v.cache.Watch(v.env.Index, index)
+	v.running, v.waiting, v.blocked, v.reserving = v.running[:0], queue{ring: v.waiting.ring}, false, false
 	v.pass = passState{}
 	v.run.active, v.run.steady = false, false
 	v.speculation.start(v.index)
@@ -86,7 +87,7 @@ func (v *VLLM) Preemptions() int64 { return v.preemptions }
 
 // Passes counts the passes since the worker was made, and those of them that lie outside of the data behind the
 // timing model.
-func (v *VLLM) Passes() (all, extrapolated int64) { return v.passes, v.extrapolated }
+func (v *VLLM) Passes() (all, extrapolated int64) { return v.pricer.passes, v.pricer.extrapolated }
 
 // HasWork reports whether any request waits or runs.
 func (v *VLLM) HasWork() bool { return len(v.running) > 0 || v.waiting.len() > 0 }
@@ -132,18 +133,20 @@ func (v *VLLM) onePass(now float64) (end float64, progress bool, err error) {
 		return now, false, err
 	}
 	end = now + prefill.Ms() + decode.Ms()
-	v.recordTokens(now, end, prefill+decode)
+	v.signals = v.env.recordTokens(v.emitted, now, end, prefill+decode, v.signals)
 	v.enterRun(end)
-	v.run.start, v.run.end = now, end
+	v.run.single(now, end)
 	if end > now || len(v.emitted) > 0 || len(v.signals) > 0 {
 		v.idle = 0
 		return end, true, nil
 	}
-	if v.idle++; v.idle > maxIdlePasses {
-		err := v.Stuck(now)
-		return now, false, err
+	if !v.pass.progress {
+		return end, false, nil
 	}
-	return end, v.pass.progress, nil
+	if v.idle++; v.idle > maxIdlePasses {
+		return now, false, v.Stuck(now)
+	}
+	return end, true, nil
 }
 
 // maxIdlePasses is how many passes in a row may take no time and lead to nothing.
@@ -194,21 +197,26 @@ func (v *VLLM) scheduleRunning(now float64) error {
 
 // admit moves waiting requests to running, in order, while they fit.
 func (v *VLLM) admit(now float64) error {
-	for !v.pass.preempted && len(v.running) < v.maxSeqs && v.waiting.len() > 0 {
-		id := v.waiting.front()
+	for !v.pass.preempted && len(v.running) < v.maxSeqs {
+		at, ok := v.nextWaiting()
+		if !ok {
+			v.blocked = v.waiting.len() > 0
+			return nil
+		}
+		id := v.waiting.at(at)
 		r := &v.env.Requests[id]
 		if r.State == Waiting && v.neverFits(r) {
-			v.waiting.popFront()
+			v.waiting.remove(at)
 			r.State = Rejected
 			v.signals = append(v.signals, Signal{Request: id, Ended: true})
 			continue
 		}
 		cached, missing := v.lookUp(id, r)
-		if missing > v.cache.Available() {
+		if missing > v.roomToAdmit() {
 			v.blocked = true
 			return nil
 		}
-		v.waiting.popFront()
+		v.waiting.remove(at)
 		got, err := v.schedule(now, id, cached)
 		if err != nil {
 			return err
@@ -233,16 +241,19 @@ func (v *VLLM) admit(now float64) error {
 
 // neverFits reports whether a request that has not run yet exceeds the pool or the context.
 func (v *VLLM) neverFits(r *Request) bool {
-	if ceilDiv(r.length(), v.blockSize) > int32(v.cache.Total()) {
+	if v.blocksToAdmit(r) > int32(v.cache.Total()) {
 		return true
 	}
 	return v.env.Config.ContextLength > 0 && int(r.Input) >= v.env.Config.ContextLength
 }
 
-// lookUp returns the number of cached tokens of a waiting request, and how many slots its whole prompt needs
-// besides the blocks that other requests hold.
+// lookUp returns the number of cached tokens of a waiting request, and how many slots it needs besides the blocks that
+// other requests hold.
 func (v *VLLM) lookUp(id int32, r *Request) (cached int32, missing int) {
-	blocks := ceilDiv(r.length(), v.blockSize)
+	if r.materialised() {
+		return 0, 0
+	}
+	blocks := v.blocksToAdmit(r)
 	if !v.env.Config.EnablePrefixCaching {
 		return 0, int(blocks)
 	}
@@ -294,13 +305,11 @@ func (v *VLLM) schedule(now float64, id, cached int32) (outcome, error) {
 	r.drafts = want - (target - before)
 	r.pass, r.used = v.pass.number, want
 	r.before, r.after = min(before, r.Input), min(target, r.Input)
+	if v.env.Role == Decode {
+		r.before = r.after // it charges nothing for prompts
+	}
 	if r.after > r.before {
-		v.pass.prefills++
-		v.pass.after += int64(r.after)
-		v.pass.before += int64(r.before)
-		if r.after == r.Input {
-			v.pass.finishing++
-		}
+		v.pass.prefill.add(r.before, r.after, r.Input)
 	}
 	v.pass.budget -= want
 	v.pass.progress = v.pass.progress || want > 0
@@ -367,12 +376,7 @@ func (v *VLLM) preempt(id int32) {
 	if r.pass == v.pass.number {
 		v.pass.budget += r.used
 		if r.after > r.before {
-			v.pass.prefills--
-			v.pass.after -= int64(r.after)
-			v.pass.before -= int64(r.before)
-			if r.after == r.Input {
-				v.pass.finishing--
-			}
+			v.pass.prefill.remove(r.before, r.after, r.Input)
 		}
 		r.pass = 0
 	}
@@ -395,6 +399,7 @@ func (v *VLLM) release(id int32, r *Request) {
 		r.blocks = 0
 	}
 	v.blocked = false
+	v.released++
 }
 
 // emit lets every request whose known tokens are all computed produce a token, and returns the duration of the
@@ -408,7 +413,8 @@ func (v *VLLM) emit(now float64) (prefill, decode perfmodel.Nanoseconds, err err
 	if err != nil {
 		return 0, 0, err
 	}
-	prefill, decode = v.price(decoding, lengths)
+	v.pricer.setDecode(decoding, lengths, v.heldTokens())
+	prefill, decode = v.pricer.price()
 	emitted := v.emitted[:0]
 	for _, id := range v.emitted {
 		ok, err := v.emitOne(now, id)
@@ -426,6 +432,22 @@ func (v *VLLM) emit(now float64) (prefill, decode perfmodel.Nanoseconds, err err
 	v.running = slices.DeleteFunc(v.running, func(id int32) bool { return v.env.Requests[id].State == Completed })
 	return prefill, decode, nil
 }
+
+// setPrefill tells the timing model what has been scheduled of prompts.
+func (v *VLLM) setPrefill() {
+	v.pricer.setPrefill(v.pass.prefill)
+	if v.pass.prefill.prompts == 0 || !v.env.Model.PerRequest() {
+		return
+	}
+	for _, id := range v.running {
+		if r := &v.env.Requests[id]; r.pass == v.pass.number && r.after > r.before {
+			v.pricer.addChunk(r.before, r.after)
+		}
+	}
+}
+
+// heldTokens is the size of the blocks that requests hold.
+func (v *VLLM) heldTokens() int { return v.cache.Held() * int(v.blockSize) }
 
 // ready collects in emitted the running requests whose known tokens are all computed, and returns how many of them
 // decode and their total length.
@@ -445,7 +467,7 @@ func (v *VLLM) ready(now float64) (decoding int, lengths int64, err error) {
 			continue
 		}
 		v.emitted = append(v.emitted, id)
-		if v.env.Rules.DecodeInPrefillPass || r.Tokens > 0 {
+		if v.env.Role != Prefill && (v.env.Rules.DecodeInPrefillPass || r.Tokens > 0) {
 			decoding++
 			lengths += int64(r.length())
 		}
@@ -509,42 +531,10 @@ func (v *VLLM) complete(id int32, r *Request) {
 	if !v.env.Rules.BlocksAtEmission {
 		v.settle(id, r, r.computed)
 	}
-	v.release(id, r)
+	if v.env.Role != Prefill { // which holds the prompt as the source of a transfer
+		v.release(id, r)
+	}
 	r.State = Completed
-}
-
-// recordTokens stamps the tokens of this pass with its end, and notes which requests they begin or complete.
-func (v *VLLM) recordTokens(now, end float64, duration perfmodel.Nanoseconds) {
-	together := int64(0) // requests whose last token came out at the start of this pass
-	for _, id := range v.emitted {
-		r := &v.env.Requests[id]
-		first, ended := r.FirstTokenMs == Never, r.State == Completed
-		if first || ended {
-			v.signals = append(v.signals, Signal{Request: id, First: first, Ended: ended})
-		}
-		switch {
-		case r.Output == 0:
-			continue
-		case r.FirstTokenMs == Never:
-			r.FirstTokenMs = end
-		default:
-			if r.LastTokenMs == now {
-				together++
-			} else {
-				v.env.Gaps.RecordGaps(perfmodel.Nanoseconds(math.Round((end-r.LastTokenMs)*1e6)), 1)
-			}
-		}
-		if r.burst > 1 {
-			v.env.Gaps.RecordGaps(0, int64(r.burst-1))
-		}
-		if r.SecondTokenMs == Never && r.Tokens > 1 {
-			r.SecondTokenMs = end
-		}
-		r.LastTokenMs = end
-	}
-	if together > 0 {
-		v.env.Gaps.RecordGaps(duration, together)
-	}
 }
 
 // neverEnds explains that a request without output runs for ever. Those that run beside it might get their tokens or

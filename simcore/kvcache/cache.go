@@ -55,6 +55,8 @@ type Cache struct {
 	head                      int // first live entry of queue
 	stamp                     uint32
 	compactAt                 int // queue length at which dead entries are dropped
+	index                     *Index
+	worker                    int // what index calls this cache
 }
 
 // minCompact keeps small queues from being compacted at all.
@@ -78,9 +80,14 @@ func (c *Cache) Reset(total int, ids uint32) {
 	c.queue, c.head, c.stamp, c.compactAt = c.queue[:0], 0, 0, minCompact
 }
 
-// Total is the number of block slots, Held the number of distinct blocks that requests hold, Available the number
+// Watch makes the cache tell an index at once which blocks it fills and evicts, as those of the given worker; nil
+// tells nobody. The cache must be empty.
+func (c *Cache) Watch(x *Index, worker int) { c.index, c.worker = x, worker }
+
+// Total is the number of block slots, Free the number of those that are empty, Held the number of distinct blocks that requests hold, Available the number
 // of slots that are free or hold evictable blocks.
 func (c *Cache) Total() int     { return c.total }
+func (c *Cache) Free() int      { return c.free }
 func (c *Cache) Held() int      { return c.total - c.free - c.cachedBlocks }
 func (c *Cache) Available() int { return c.free + c.cachedBlocks }
 
@@ -266,6 +273,9 @@ func (c *Cache) fill(s Sequence, from, to int) {
 	c.makeRoom(to - from)
 	c.free -= to - from
 	s.each(from, to, func(start uint32, length int) {
+		if c.index != nil {
+			c.index.Store(c.worker, start, length)
+		}
 		for id, left := start, length; left > 0; {
 			p := c.pageFor(id)
 			at := int(id & pageMask)
@@ -328,12 +338,16 @@ func (c *Cache) evictFrom(entry *released, n int) int {
 		return 0
 	}
 	p := &c.pages[*slot-1]
-	dropped, i := 0, at
+	dropped, i, evicted := 0, at, uint64(0)
 	for ; i > at-run && dropped < n; i-- {
 		if p.state[i] == cached && p.stamp[i] == entry.stamp {
 			p.state[i] = absent
 			dropped++
+			evicted |= 1 << i
 		}
+	}
+	if c.index != nil {
+		c.index.removeSome(c.worker, last>>pageBits, evicted)
 	}
 	entry.len -= uint32(at - i)
 	if p.resident -= int32(dropped); p.resident == 0 {

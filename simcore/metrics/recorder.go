@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"math"
+	"slices"
 
 	"github.com/servegrid/servegrid/simcore/perfmodel"
 )
@@ -30,10 +31,19 @@ func (g *GapRecorder) RecordGaps(gap perfmodel.Nanoseconds, count int64) {
 		g.recent[n-1].weight += count
 		return
 	}
-	if len(g.recent) >= max(minFold, len(g.folded)) {
-		g.fold()
+	if len(g.recent) == cap(g.recent) {
+		g.makeRoom()
 	}
 	g.recent = append(g.recent, sample{key, count})
+}
+
+// makeRoom makes room for another entry.
+func (g *GapRecorder) makeRoom() {
+	if most := max(minFold, len(g.folded)); len(g.recent) >= most {
+		g.fold()
+	} else if 2*len(g.recent) >= most {
+		g.recent = slices.Grow(g.recent, most-len(g.recent))
+	}
 }
 
 // fold sorts the recent entries and merges them into the folded ones.

@@ -1,6 +1,9 @@
 package metrics
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // summarise computes the figures of sorted samples exactly; value turns a key into the sample's value.
 func summarise(sorted []sample, value func(uint64) float64) Summary {
@@ -42,8 +45,8 @@ func summarise(sorted []sample, value func(uint64) float64) Summary {
 }
 
 const (
-	digitBits = 11
-	digits    = 1 << digitBits
+	maxDigitBits = 13
+	maxDigits    = 1 << maxDigitBits
 )
 
 // sortSamples sorts by key with a radix sort, using spare as room. It returns the sorted samples and the slice
@@ -57,25 +60,31 @@ func sortSamples(samples, spare []sample) (sorted, room []sample) {
 		spare = make([]sample, len(samples))
 	}
 	spare = spare[:len(samples)]
-	for shift := 0; shift < 64; shift += digitBits {
-		if differ>>shift&(digits-1) == 0 {
+	// As few digits as can be, of about the same size.
+	width := bits.Len64(differ)
+	digit := ceilDiv(width, max(1, ceilDiv(width, maxDigitBits)))
+	mask := uint64(1)<<digit - 1
+	for shift := 0; shift < width; shift += digit {
+		if differ>>shift&mask == 0 {
 			continue
 		}
-		var count [digits]int32
+		var count [maxDigits]int32
 		for i := range samples {
-			count[samples[i].key>>shift&(digits-1)]++
+			count[samples[i].key>>shift&mask&(maxDigits-1)]++
 		}
 		start := int32(0)
-		for i, n := range count {
+		for i, n := range count[:mask+1] {
 			count[i] = start
 			start += n
 		}
 		for i := range samples {
-			digit := samples[i].key >> shift & (digits - 1)
-			spare[count[digit]] = samples[i]
-			count[digit]++
+			at := &count[samples[i].key>>shift&mask&(maxDigits-1)]
+			spare[*at] = samples[i]
+			*at++
 		}
 		samples, spare = spare, samples
 	}
 	return samples, spare
 }
+
+func ceilDiv(a, b int) int { return (a + b - 1) / b }

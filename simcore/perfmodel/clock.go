@@ -19,6 +19,9 @@ func Quantise(ms, ratio float64) Nanoseconds {
 func (n Nanoseconds) Ms() float64 { return n.seconds() * 1000 }
 
 func (n Nanoseconds) seconds() float64 {
+	if n < 1e9 {
+		return float64(n) / 1e9
+	}
 	whole, rest := n/1e9, n%1e9
 	return float64(whole) + float64(rest)/1e9
 }
@@ -33,16 +36,17 @@ func nearest(seconds float64) Nanoseconds {
 		return 0
 	}
 	seconds = min(seconds, maxSeconds)
-	whole, fraction := math.Modf(seconds)
+	whole := int64(seconds)
+	fraction := seconds - float64(whole) // exact
 	product := fraction * 1e9
-	residue := math.FMA(fraction, 1e9, -product)
-	low := math.Floor(product)
-	rest := (product - low) - 0.5 // exact: both are below 2^53 with the product's grid
-	switch {
-	case rest > 0 || rest == 0 && residue > 0:
-		low++
-	case rest == 0 && residue == 0 && math.Mod(low, 2) == 1:
+	low := int64(product)
+	rest := (product - float64(low)) - 0.5 // exact: both are below 2^53 with the product's grid
+	if rest == 0 {
+		if residue := math.FMA(fraction, 1e9, -product); residue > 0 || residue == 0 && low%2 == 1 {
+			low++
+		}
+	} else if rest > 0 {
 		low++
 	}
-	return Nanoseconds(whole)*1e9 + Nanoseconds(low)
+	return Nanoseconds(whole*1e9 + low)
 }

@@ -1,50 +1,99 @@
-// Package router decides which worker gets a request.
+// Package router decides which worker gets a request, and when.
+//
+// Read config.go for the policies and their settings, router.go for what a runtime sees, kv.go for the KV router's
+// cost of a worker, load.go and blocks.go for what it knows of workers, queue.go and classes.go for requests that
+// have to wait, simple.go for the other policies.
 package router
 
 import (
-	"slices"
-	"strings"
+	"math/rand/v2"
 
-	"github.com/servegrid/servegrid/simcore/problem"
+	"github.com/servegrid/servegrid/simcore/kvcache"
+	"github.com/servegrid/servegrid/simcore/workload"
 )
 
-// Config selects the routing policy.
-type Config struct {
-	// Policy is "round_robin".
-	Policy string `json:"policy"`
+// Router decides for one pool of workers. It hears of each request when it arrives, when its first token came out, and
+// when it is over; times are simulated ms and never go back. Requests are known by their number in the workload.
+type Router interface {
+	// Arrive routes a request, or keeps it: the worker is then [Queued]. The error is a [*LimitError].
+	Arrive(nowMs float64, request int32) (worker int32, err error)
+	// PrefillDone tells that a request's prompt is computed, and Ended that it is completed or was rejected; a request
+	// that is rejected has no PrefillDone. They return the kept requests that go now, in order, valid until the next
+	// call.
+	PrefillDone(nowMs float64, request int32) []Dispatch
+	Ended(nowMs float64, request int32) []Dispatch
+	// Overlap returns how many tokens of a routed request's prompt its worker had in the KV cache when it arrived, as far
+	// as the policy looks at that.
+	Overlap(request int32) int32
+	// Waiting is the number of requests that the router keeps.
+	Waiting() int
 }
 
-// PolicyRoundRobin hands requests to the workers in turn, in id order.
-const PolicyRoundRobin = "round_robin"
+// Queued is the worker of a request that the router keeps.
+const Queued = -1
 
-// Policies lists the accepted values of Config.Policy.
-func Policies() []string { return []string{PolicyRoundRobin} }
+// Dispatch sends a request that was kept to a worker.
+type Dispatch struct{ Request, Worker int32 }
 
-// DefaultConfig is round robin.
-func DefaultConfig() Config { return Config{Policy: PolicyRoundRobin} }
+// Stage says which part of a request's life the workers of a pool are for.
+type Stage int8
 
-// Validate returns all problems of the configuration.
-func (c Config) Validate() problem.List {
-	var l problem.List
-	if !slices.Contains(Policies(), c.Policy) {
-		l.Add("policy", c.Policy, "use one of: %s", strings.Join(Policies(), ", "))
+// The stages.
+const (
+	// Aggregated workers compute prompts and decode.
+	Aggregated Stage = iota
+	// Prefill and Decode workers do one of both: a prefill worker decodes nothing that would cost, a decode worker has no
+	// prompts ahead, reuses nothing and never makes a request wait (spec/engine.md §12.3).
+	Prefill
+	Decode
+)
+
+// Environment is what a router knows of its pool and of the requests.
+type Environment struct {
+	// Workers is the number of workers, Stage what they do.
+	Workers int
+	Stage   Stage
+	// MaxNumBatchedTokens is the token budget of a worker's pass; 0 means no limit.
+	MaxNumBatchedTokens int
+	// Workload holds the requests, Blocks their KV blocks, those that are shared named alike.
+	Workload *workload.Workload
+	Blocks   *workload.BlockTable
+	// Index says which blocks the workers hold; nil when they tell nobody.
+	Index *kvcache.Index
+	// PrefillMs predicts how long a prompt takes of which some tokens are cached; only a prefill load model asks.
+	PrefillMs func(uncached, cached int) float64
+}
+
+// New returns the router that a valid configuration selects.
+func New(c Config, env Environment) Router {
+	rng := rand.New(rand.NewPCG(c.Seed, uint64(env.Stage)))
+	switch c.Policy {
+	case PolicyKVRouter:
+		return newKV(c, env, rng)
+	case PolicyLeastLoaded:
+		return &leastLoaded{newCounter(env, rng)}
+	case PolicyPowerOfTwo:
+		return &powerOfTwo{newCounter(env, rng)}
+	case PolicySessionAffinity:
+		return newSessionAffinity(env, rng)
+	case PolicyPrefixAffinity:
+		return newPrefixAffinity(c, env)
 	}
-	return l
+	return &roundRobin{workers: int32(env.Workers)}
 }
 
-// RoundRobin hands out worker indices 0..workers-1 in turn.
-type RoundRobin struct {
-	workers, next int
+// UsesIndex reports whether a router with this configuration looks at what workers hold, so that they have to tell.
+func (c Config) UsesIndex() bool { return c.Policy == PolicyKVRouter }
+
+// sequence returns the block identities of a request and the number of its full prompt blocks.
+func (env *Environment) sequence(request int32) (kvcache.Sequence, int) {
+	i := int(request)
+	return kvcache.Sequence{
+		Segments: env.Blocks.Segments(i),
+		Known:    int32(env.Blocks.Known(i)),
+		Private:  env.Blocks.Private(i, 0),
+	}, env.input(request) / env.Blocks.BlockSize
 }
 
-// NewRoundRobin starts at worker 0.
-func NewRoundRobin(workers int) *RoundRobin { return &RoundRobin{workers: workers} }
-
-// Pick returns the next worker's index.
-func (r *RoundRobin) Pick() int {
-	w := r.next
-	if r.next++; r.next == r.workers {
-		r.next = 0
-	}
-	return w
-}
+// input is the prompt length of a request, in tokens.
+func (env *Environment) input(request int32) int { return int(env.Workload.Input[request]) }

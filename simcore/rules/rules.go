@@ -27,7 +27,8 @@ func Names() []string { return []string{string(Dynamo13), string(Dynamo12)} }
 type Set struct {
 	// DecodeInPrefillPass charges a decode step to requests whose prompt finished in the same pass, so that the
 	// first token costs prefill + decode; with speculative decoding they get accepted drafts too, and drafts cost no
-	// token budget. Otherwise the first token comes out of the prefill pass, alone.
+	// token budget. Otherwise the first token comes out of the prefill pass, alone; and passes of SGLang either compute
+	// prompts or decode.
 	DecodeInPrefillPass bool
 	// BlocksAtEmission takes the KV block of the next token when a token is emitted. Otherwise blocks are taken
 	// when the token is scheduled.
@@ -39,7 +40,22 @@ type Set struct {
 	// OutputZeroNeverEnds leaves a request that asks for no output running for ever, which ends in a dead end.
 	// Otherwise it completes at the end of its prefill pass without a token.
 	OutputZeroNeverEnds bool
-	// PowerOfTwoBlocks refuses KV block sizes that are not a power of two from 2 to 1024.
+	// ChunkBeforeMatch makes SGLang size and make room for the first chunk of a prompt before it looks for a cached prefix.
+	// Otherwise the chunk begins after the prefix, and a fully cached prompt computes its last page again.
+	ChunkBeforeMatch bool
+	// ChunksCountAsReuse counts the earlier chunks of a prompt that SGLang computes over several passes as reused.
+	ChunksCountAsReuse bool
+	// RetractionLosesDuplicates makes SGLang lose, for the rest of the run, the room of what a retracted request had
+	// computed although it was cached. Otherwise that is given back.
+	RetractionLosesDuplicates bool
+	// UnknownPolicyIsFIFO takes any unknown schedule policy of SGLang for fifo. Otherwise it is refused.
+	UnknownPolicyIsFIFO bool
+	// RadixCacheAlwaysOn makes SGLang share prefixes even with prefix caching switched off.
+	RadixCacheAlwaysOn bool
+	// HandoffPaysBudget makes the decode worker of a disaggregated deployment schedule a handed-over prompt within its
+	// token budget, at no time, but for what it had cached. Otherwise the prompt counts as computed.
+	HandoffPaysBudget bool
+	// PowerOfTwoBlocks refuses KV block sizes that are not a power of two from 2 to 1024, except for SGLang.
 	PowerOfTwoBlocks bool
 	// HashIDs32 cuts trace hash ids to 32 bits, so that different ids can become the same block.
 	HashIDs32 bool
@@ -52,7 +68,8 @@ type Set struct {
 	// what has arrived; worker time is the time of the last token. Otherwise one worker is like many.
 	SingleWorkerLoop bool
 	// CompletedNeedsToken counts a request as completed as soon as it was admitted and has one token, so that
-	// requests cut off by the simulated-time cap count with their whole requested output.
+	// requests cut off by the simulated-time cap, or cut to what the KV pool has room for, count with their whole
+	// requested output.
 	CompletedNeedsToken bool
 	// UncorrectedTables prices passes with the timing tables as aiconfigurator gives them. Otherwise what is known to
 	// be wrong with them is corrected.
@@ -96,6 +113,7 @@ func For(c Compat) (Set, error) {
 	case Dynamo12:
 		s := dynamo()
 		s.NoMemoryEstimate = true
+		s.HandoffPaysBudget = true
 		s.Versions = Versions{VLLM: "0.14.0", SGLang: "0.5.6.post2"}
 		return s, nil
 	}
@@ -105,19 +123,24 @@ func For(c Compat) (Set, error) {
 // dynamo is what the releases of the reference have in common, with the versions that 1.3.1 pins.
 func dynamo() Set {
 	return Set{
-		DecodeInPrefillPass: true,
-		BlocksAtEmission:    true,
-		FullPromptHit:       true,
-		OutputZeroNeverEnds: true,
-		PowerOfTwoBlocks:    true,
-		HashIDs32:           true,
-		ClampInput:          true,
-		OnePrefixGroup:      true,
-		SingleWorkerLoop:    true,
-		CompletedNeedsToken: true,
-		UncorrectedTables:   true,
-		SharedRankLimits:    true,
-		UnlimitedContext:    true,
-		Versions:            Versions{VLLM: "0.19.0", SGLang: "0.5.10", TensorRTLLM: "1.3.0rc10"},
+		DecodeInPrefillPass:       true,
+		BlocksAtEmission:          true,
+		FullPromptHit:             true,
+		OutputZeroNeverEnds:       true,
+		ChunkBeforeMatch:          true,
+		ChunksCountAsReuse:        true,
+		RetractionLosesDuplicates: true,
+		UnknownPolicyIsFIFO:       true,
+		RadixCacheAlwaysOn:        true,
+		PowerOfTwoBlocks:          true,
+		HashIDs32:                 true,
+		ClampInput:                true,
+		OnePrefixGroup:            true,
+		SingleWorkerLoop:          true,
+		CompletedNeedsToken:       true,
+		UncorrectedTables:         true,
+		SharedRankLimits:          true,
+		UnlimitedContext:          true,
+		Versions:                  Versions{VLLM: "0.19.0", SGLang: "0.5.10", TensorRTLLM: "1.3.0rc10"},
 	}
 }

@@ -16,8 +16,8 @@ type Segment struct{ Start, Len uint32 }
 type BlockTable struct {
 	// BlockSize is the number of tokens in a KV block.
 	BlockSize int
-	// IDs is the number of sequence ids: all are below it.
-	IDs uint32
+	// IDs is the number of sequence ids: all are below it. Those from Shared on are of one request alone.
+	IDs, Shared uint32
 	// KnownOutputs reports that some requests' known blocks hold output, so that a block can become shareable as
 	// tokens are generated.
 	KnownOutputs bool
@@ -51,7 +51,7 @@ func (t *BlockTable) Private(request, k int) uint32 { return t.prompts[request].
 // Select fills into with the rows of some requests, in their order, so that a simulation of those alone finds them
 // side by side in memory. Sequence ids stay as they are.
 func (t *BlockTable) Select(requests []int32, into *BlockTable) {
-	into.BlockSize, into.IDs, into.KnownOutputs = t.BlockSize, t.IDs, t.KnownOutputs
+	into.BlockSize, into.IDs, into.Shared, into.KnownOutputs = t.BlockSize, t.IDs, t.Shared, t.KnownOutputs
 	into.prompts, into.segments = into.prompts[:0], into.segments[:0]
 	for _, r := range requests {
 		p := t.prompts[r]
@@ -96,6 +96,7 @@ func (w *Workload) makeTable(blockSize int, sharing bool) (*BlockTable, error) {
 		t.KnownOutputs = w.planned != nil
 	}
 	if shared < math.MaxUint32 {
+		t.Shared = uint32(shared)
 		for i := range w.Input {
 			t.prompts[i].private = uint32(shared)
 			// One block more than needed, for the partial block that a last token may open.

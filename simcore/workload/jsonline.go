@@ -274,16 +274,16 @@ func (l *jsonLine) tokens(field string) ([]uint32, error) {
 }
 
 // integer reads a whole number and checks its range.
-func (l *jsonLine) integer(field string, least, most int64) error {
+func (l *jsonLine) integer(field string, least, most int64) (int64, error) {
 	l.space()
 	start := l.at
 	v, err := l.number(field)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if v != math.Trunc(v) || v < float64(least) || v > float64(most) || bytes.ContainsAny(l.data[start:l.at], ".eE") {
 		l.at = start
-		return l.wrongType(field, fmt.Sprintf("an integer from %d to %d", least, most))
+		return 0, l.wrongType(field, fmt.Sprintf("an integer from %d to %d", least, most))
 	}
-	return nil
+	return int64(v), nil
 }

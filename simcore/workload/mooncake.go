@@ -155,6 +155,7 @@ type mooncakeRow struct {
 	input, output    uint64
 	session, id      string
 	planned          []uint32
+	hints            Hints
 }
 
 type mooncakeField uint16
@@ -220,6 +221,7 @@ func (m *mooncake) readField(line *jsonLine, row *mooncakeRow, key []byte) (err 
 		return nil
 	}
 	row.seen |= field
+	var whole int64
 	switch field {
 	case hasTimestamp:
 		row.timestamp, err = line.number(string(key))
@@ -238,11 +240,13 @@ func (m *mooncake) readField(line *jsonLine, row *mooncakeRow, key []byte) (err 
 	case hasID:
 		row.id, err = line.textField("request_id")
 	case hasPolicyClass:
-		_, err = line.textField("policy_class")
+		row.hints.PolicyClass, err = line.textField("policy_class")
 	case hasPriority:
-		err = line.integer("priority", math.MinInt32, math.MaxInt32)
+		whole, err = line.integer("priority", math.MinInt32, math.MaxInt32)
+		row.hints.Priority = int32(whole)
 	case hasStrictPriority:
-		err = line.integer("strict_priority", 0, math.MaxUint32)
+		whole, err = line.integer("strict_priority", 0, math.MaxUint32)
+		row.hints.StrictPriority = uint32(whole)
 	}
 	return err
 }
@@ -255,7 +259,7 @@ func (m *mooncake) addRow(row mooncakeRow) error {
 	if row.seen&hasOutput == 0 {
 		return &fieldError{field: "output_length", message: "is missing"}
 	}
-	r := Request{ID: row.id, Session: row.session, Hashes: m.hashes, ArrivalMs: math.NaN(), PlannedOutput: row.planned}
+	r := Request{ID: row.id, Session: row.session, Hashes: m.hashes, ArrivalMs: math.NaN(), PlannedOutput: row.planned, Hints: row.hints}
 	if err := m.setLengths(&r, row); err != nil {
 		return err
 	}

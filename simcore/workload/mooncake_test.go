@@ -40,7 +40,7 @@ func requestsOf(w *Workload) []Request {
 		for i := w.SessionStart[session]; i < w.SessionStart[session+1]; i++ {
 			out = append(out, Request{
 				ID: w.ID(int(i)), Session: w.SessionName(session), ArrivalMs: w.ArrivalMs[i], DelayMs: w.DelayMs[i],
-				Input: int(w.Input[i]), Output: int(w.Output[i]), Hashes: w.Hashes(int(i)), PlannedOutput: w.planned[i],
+				Input: int(w.Input[i]), Output: int(w.Output[i]), Hashes: w.Hashes(int(i)), PlannedOutput: w.planned[i], Hints: w.Hints(int(i)),
 			})
 		}
 	}
@@ -59,7 +59,8 @@ func TestMooncakeFiles(t *testing.T) {
 			{Session: "request_2", ArrivalMs: 55.5, Input: 1500, Output: 10, Hashes: []uint64{0, 1, 2}},
 		},
 		"extra": {
-			{ID: "r1", Session: "request_1", ArrivalMs: 0, Input: 512, Output: 3, Hashes: []uint64{1}, PlannedOutput: []uint32{11, 12, 13}},
+			{ID: "r1", Session: "request_1", ArrivalMs: 0, Input: 512, Output: 3, Hashes: []uint64{1}, PlannedOutput: []uint32{11, 12, 13},
+				Hints: Hints{Priority: 3, StrictPriority: 1, PolicyClass: "gold"}},
 			{ID: "r2", Session: "request_2", ArrivalMs: 1, Input: 1024, Output: 3, Hashes: []uint64{1, 2}},
 		},
 		"flat": {
@@ -125,7 +126,15 @@ func TestMooncakeRows(t *testing.T) {
 		{name: "unknown fields of any type", rows: `{"x":{"hash_ids":[[1,{"a":null}],"}"]},"timestamp":1,"y":[],"output_length":1,"z":-1.5e3,"hash_ids":[1],"t":true,"":""}`,
 			want: []Request{{ArrivalMs: 1, Input: 512, Output: 1, Hashes: []uint64{1}}}},
 		{name: "hints", rows: `{"timestamp":1,"output_length":1,"hash_ids":[1],"priority":-2147483648,"strict_priority":4294967295,"policy_class":"gold"}`,
-			want: []Request{{ArrivalMs: 1, Input: 512, Output: 1, Hashes: []uint64{1}}}},
+			want: []Request{{ArrivalMs: 1, Input: 512, Output: 1, Hashes: []uint64{1}, Hints: Hints{Priority: math.MinInt32, StrictPriority: math.MaxUint32, PolicyClass: "gold"}}}},
+		{name: "hints of one turn", rows: `{"session_id":"a","timestamp":1,"output_length":1,"hash_ids":[1]}
+{"session_id":"b","timestamp":1,"output_length":1,"hash_ids":[1]}
+{"session_id":"a","timestamp":2,"output_length":1,"hash_ids":[1],"priority":3}`,
+			want: []Request{
+				{Session: "a", ArrivalMs: 1, Input: 512, Output: 1, Hashes: []uint64{1}},
+				{Session: "a", ArrivalMs: none, DelayMs: 1, Input: 512, Output: 1, Hashes: []uint64{1}, Hints: Hints{Priority: 3}},
+				{Session: "b", ArrivalMs: 1, Input: 512, Output: 1, Hashes: []uint64{1}},
+			}},
 		{name: "white space", rows: " \t{ \"timestamp\" : 1 ,\t\"output_length\":1 , \"hash_ids\" : [ 1 , 2 ] } \r\n\n \t\r\n{\"timestamp\":2,\"output_length\":1,\"hash_ids\":[ ],\"hash_ids\":[3]}",
 			want: nil}, // hash_ids given twice
 		{name: "CRLF, blank lines, no last line end", rows: "\r\n{\"timestamp\":1,\"output_length\":1,\"hash_ids\":[1]}\r\n\r\n   \n{\"timestamp\":2,\"output_length\":1,\"hash_ids\":[2]}",

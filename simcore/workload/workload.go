@@ -39,6 +39,17 @@ type Request struct {
 	Hashes []uint64
 	// PlannedOutput holds the exact output tokens when the source states them; otherwise outputs are unique.
 	PlannedOutput []uint32
+	// Hints are what the request tells the router.
+	Hints Hints
+}
+
+// Hints are what a request tells the queue of a router (spec/engine.md §11.4). Engines do not see them.
+type Hints struct {
+	// Priority moves the request forward, StrictPriority ahead of all requests that have less.
+	Priority       int32
+	StrictPriority uint32
+	// PolicyClass names the class, or the family of classes, of a router with several; empty is the default.
+	PolicyClass string
 }
 
 // Workload is an immutable set of requests in sessions, safe for concurrent use. Requests are numbered by
@@ -63,6 +74,7 @@ type Workload struct {
 	hashStart    []uint32
 	hashes       []uint64
 	planned      map[int32][]uint32
+	hints        []Hints // nil when no request has any
 
 	chains    func() *chainIndex // made on first use
 	tableMu   sync.Mutex
@@ -101,6 +113,17 @@ func (w *Workload) Hashes(request int) []uint64 {
 	return w.hashes[w.hashStart[request]:w.hashStart[request+1]]
 }
 
+// Hints returns what a request tells the router.
+func (w *Workload) Hints(request int) Hints {
+	if w.hints == nil {
+		return Hints{}
+	}
+	return w.hints[request]
+}
+
+// HasHints reports whether any request tells the router anything.
+func (w *Workload) HasHints() bool { return w.hints != nil }
+
 // HasArrivals reports whether every session states when it starts. If not, the first session that does not is
 // returned.
 func (w *Workload) HasArrivals() (bool, int) {
@@ -112,7 +135,7 @@ func (w *Workload) HasArrivals() (bool, int) {
 	return true, 0
 }
 
-// Digest identifies the work: the hex SHA-256 of block size, sessions, times, lengths and prompt identities.
+// Digest identifies the work: the hex SHA-256 of block size, sessions, times, lengths, prompt identities and hints.
 // Names of requests and sessions do not count.
 func (w *Workload) Digest() string { return w.digest }
 
@@ -146,6 +169,13 @@ func (w *Workload) computeDigest() string {
 	}
 	for _, id := range w.hashes {
 		put(id)
+	}
+	for _, hints := range w.hints {
+		put(uint64(uint32(hints.Priority))<<32 | uint64(hints.StrictPriority))
+		put(uint64(len(hints.PolicyClass)))
+		for _, c := range []byte(hints.PolicyClass) {
+			put(uint64(c))
+		}
 	}
 	flush()
 	return hex.EncodeToString(h.Sum(nil))
@@ -226,6 +256,12 @@ func (b *Builder) addTurn(r Request, session int32, known bool) {
 		}
 		w.ids = append(w.ids, r.ID)
 	}
+	if r.Hints != (Hints{}) || w.hints != nil {
+		for int32(len(w.hints)) < n {
+			w.hints = append(w.hints, Hints{})
+		}
+		w.hints = append(w.hints, r.Hints)
+	}
 	if r.PlannedOutput != nil {
 		if w.planned == nil {
 			w.planned = map[int32][]uint32{}
@@ -261,7 +297,7 @@ func (b *Builder) Build() (*Workload, error) {
 	}
 	if !b.multiTurn {
 		w.Input, w.Output, w.ArrivalMs, w.DelayMs = src.Input, src.Output, src.ArrivalMs, src.DelayMs
-		w.ids, w.hashStart, w.hashes, w.planned = src.ids, src.hashStart, src.hashes, src.planned
+		w.ids, w.hashStart, w.hashes, w.planned, w.hints = src.ids, src.hashStart, src.hashes, src.planned, src.hints
 	} else {
 		b.regroup(w)
 	}
@@ -286,6 +322,9 @@ func (b *Builder) regroup(w *Workload) {
 	if src.ids != nil {
 		w.ids = make([]string, n)
 	}
+	if src.hints != nil {
+		w.hints = make([]Hints, n)
+	}
 	if src.planned != nil {
 		w.planned = make(map[int32][]uint32, len(src.planned))
 	}
@@ -296,6 +335,9 @@ func (b *Builder) regroup(w *Workload) {
 		w.hashStart = append(w.hashStart, uint32(len(w.hashes)))
 		if src.ids != nil {
 			w.ids[i] = src.ids[old]
+		}
+		if src.hints != nil {
+			w.hints[i] = src.hints[old]
 		}
 		if p, ok := src.planned[old]; ok {
 			w.planned[int32(i)] = p

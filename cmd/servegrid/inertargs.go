@@ -1,0 +1,140 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/servegrid/servegrid/gridspec"
+)
+
+// inertArg is an argument of the reference that changes nothing in a replay, which checks it all the same.
+type inertArg struct {
+	// check returns what is allowed when a value is not; null never gets here unless it is refused.
+	check func(any) string
+	// nullable says that null stands for not given.
+	nullable bool
+}
+
+func anyBool(v any) string {
+	if _, ok := v.(bool); !ok {
+		return "give true or false"
+	}
+	return ""
+}
+
+func anyText(v any) string {
+	if _, ok := v.(string); !ok {
+		return "give text"
+	}
+	return ""
+}
+
+func oneOf(choices ...string) func(any) string {
+	return func(v any) string {
+		if s, ok := v.(string); !ok || !slices.Contains(choices, s) {
+			return "use one of: " + strings.Join(choices, ", ")
+		}
+		return ""
+	}
+}
+
+func atLeast(least float64) func(any) string {
+	return func(v any) string {
+		if f, ok := jsonNumber(v); !ok || f < least {
+			return fmt.Sprintf("give %v or more", least)
+		}
+		return ""
+	}
+}
+
+func wholeAtLeast(least float64) func(any) string {
+	return func(v any) string {
+		if f, ok := jsonNumber(v); !ok || f < least || f != float64(int64(f)) {
+			return fmt.Sprintf("give a whole number of %v or more", least)
+		}
+		return ""
+	}
+}
+
+func unitShare(v any) string {
+	if f, ok := jsonNumber(v); !ok || f < 0 || f > 1 {
+		return "give 0 to 1"
+	}
+	return ""
+}
+
+func jsonNumber(v any) (float64, bool) {
+	n, ok := v.(json.Number)
+	if !ok {
+		return 0, false
+	}
+	f, err := n.Float64()
+	return f, err == nil
+}
+
+// inertEngineArgs belong to live serving or to planners.
+var inertEngineArgs = map[string]inertArg{
+	"startup_time":               {atLeast(0), true},
+	"enable_local_indexer":       {anyBool, false},
+	"bootstrap_port":             {wholeAtLeast(0), true},
+	"handoff_session_timeout_ms": {wholeAtLeast(1), false},
+	"zmq_kv_events_port":         {wholeAtLeast(0), true},
+	"zmq_replay_port":            {wholeAtLeast(0), true},
+	"response_replay_trace_path": {anyText, true},
+	"has_perf_model":             {anyBool, false},
+	"reasoning":                  {reasoning, true},
+}
+
+// inertRouterArgs belong to live serving.
+var inertRouterArgs = map[string]inertArg{
+	"router_track_output_blocks": {anyBool, false},
+	"host_cache_hit_weight":      {unitShare, false},
+	"disk_cache_hit_weight":      {unitShare, false},
+	"shared_cache_multiplier":    {unitShare, false},
+	"shared_cache_type":          {oneOf("none", "hicache"), false},
+	"use_kv_events":              {anyBool, false},
+	"durable_kv_events":          {anyBool, false},
+	"router_replica_sync":        {anyBool, false},
+	"router_snapshot_threshold":  {wholeAtLeast(1), true},
+	"router_reset_states":        {anyBool, false},
+	"router_ttl_secs":            {atLeast(0), false},
+	"router_event_threads":       {wholeAtLeast(1), false},
+	"skip_initial_worker_wait":   {anyBool, false},
+	"use_remote_indexer":         {anyBool, false},
+	"serve_indexer":              {anyBool, false},
+	"router_predicted_ttl_secs":  {atLeast(0), true},
+}
+
+// reasoning checks the section of that name, which splits an output in thinking and answer.
+func reasoning(v any) string {
+	m, _ := v.(map[string]any)
+	_, start := jsonNumber(m["start_thinking_token_id"])
+	_, end := jsonNumber(m["end_thinking_token_id"])
+	if !start || !end || unitShare(m["thinking_ratio"]) != "" || len(m) != 3 {
+		return "give start_thinking_token_id, end_thinking_token_id and a thinking_ratio of 0 to 1"
+	}
+	return ""
+}
+
+// dropInert takes the inert arguments out of an object. It returns those that were given, and what is wrong with them.
+func dropInert(args map[string]any, inert map[string]inertArg) (given, wrong []string) {
+	for _, key := range slices.Sorted(maps.Keys(args)) {
+		arg, known := inert[key]
+		if !known {
+			continue
+		}
+		v := args[key]
+		delete(args, key)
+		if v == nil && arg.nullable {
+			continue
+		}
+		given = append(given, key)
+		if allowed := arg.check(v); allowed != "" {
+			wrong = append(wrong, fmt.Sprintf("%s: %s is not allowed; %s", key, gridspec.Excerpt(fmt.Sprint(v)), allowed))
+		}
+	}
+	return given, wrong
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/servegrid/servegrid/gridspec"
+)
+
+// maxArgumentBytes bounds a file that a flag names in the place of JSON.
+const maxArgumentBytes = 16 << 20
+
+// jsonSection reads the JSON object that a flag gives, or that is in the file which it names.
+func jsonSection(flag, text string) (map[string]any, error) {
+	shown := gridspec.Excerpt(text)
+	if isFile(text) {
+		data, err := readArgument(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", flag, err)
+		}
+		shown, text = gridspec.Excerpt(text)+": its content", string(data)
+	}
+	if path := strings.TrimSpace(text); strings.HasSuffix(path, ".json") && !strings.HasPrefix(path, "{") && !isFile(path) {
+		return nil, fmt.Errorf("%s: there is no file %s", flag, shown)
+	}
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber() // seeds have 64 bits
+	var value any
+	err := decoder.Decode(&value)
+	if err == nil && decoder.More() {
+		err = errors.New("there is more text after it")
+	}
+	section, isObject := value.(map[string]any)
+	if err == nil && !isObject {
+		err = errors.New("write it in braces")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s is not a JSON object: %w", flag, shown, err)
+	}
+	again := json.NewDecoder(strings.NewReader(text))
+	again.UseNumber() // which number is too large shows when it is bound
+	twice, err := repeatedKeys(again)
+	if err == nil && len(twice) > 0 {
+		err = fmt.Errorf("%s holds the same key twice: %s; write it once", shown, gridspec.Excerpt(strings.Join(twice, ", ")))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	return section, nil
+}
+
+func readArgument(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxArgumentBytes+1))
+	if err == nil && len(data) > maxArgumentBytes {
+		err = fmt.Errorf("%s is larger than %d MiB; name a JSON file", path, maxArgumentBytes>>20)
+	}
+	return data, err
+}
+
+// repeatedKeys lists the keys that an object of the next value holds more than once. Decoding into a map would keep
+// the last.
+func repeatedKeys(d *json.Decoder) ([]string, error) {
+	open, err := d.Token()
+	if err != nil || open != json.Delim('{') && open != json.Delim('[') {
+		return nil, err
+	}
+	var twice []string
+	seen := map[json.Token]bool{}
+	for d.More() {
+		if open == json.Delim('{') {
+			key, err := d.Token()
+			if err != nil {
+				return nil, err
+			}
+			if seen[key] {
+				twice = append(twice, fmt.Sprint(key))
+			}
+			seen[key] = true
+		}
+		inner, err := repeatedKeys(d)
+		if err != nil {
+			return nil, err
+		}
+		twice = append(twice, inner...)
+	}
+	_, err = d.Token()
+	return twice, err
+}

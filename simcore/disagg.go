@@ -1,0 +1,559 @@
+package simcore
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/servegrid/servegrid/simcore/engine"
+	"github.com/servegrid/servegrid/simcore/router"
+)
+
+// disaggregated simulates a pool of workers that compute prompts and one that decodes, with the hand-off of each prompt's
+// KV cache between them (engine specification §12). Workers are numbered through: prefill workers come first.
+type disaggregated struct {
+	*simulation
+	driver *driver
+
+	prefill, decode             engine.Environment
+	prefillRouter, decodeRouter router.Router
+	prefillWorkers              []engine.PrefillWorker
+	decodeWorkers               []engine.DecodeWorker
+
+	workers   []engine.Worker
+	due       dueHeap // busy workers by the end of what they do
+	touched   []int32 // idle workers that may start something at this time
+	isTouched []bool
+
+	actions      actionQueue
+	deferred     [][]action     // actions of each worker that wait until it is idle
+	reservations []reservations // of each decode worker
+	transfers    transferHeap
+	handoffs     []Handoff
+	sessions     []int32 // the session of each request
+
+	// destinationFirst reserves room on a decode worker before the prompt is computed, as SGLang does. Otherwise that
+	// follows.
+	destinationFirst bool
+}
+
+// Handoff is how a request went from prefill to decode. Times are simulated ms, or [engine.Never].
+type Handoff struct {
+	// PrefillWorker computed the prompt; the decode worker is that of the request.
+	PrefillWorker int32
+	// SourceHeldMs is when the prompt was computed, DestinationReservedMs when a decode worker had room for it, ActivatedMs
+	// when it had arrived there, DecodeAdmittedMs when its decoding began, and SourceReleasedMs when the prefill worker
+	// gave up its KV blocks.
+	SourceHeldMs, DestinationReservedMs, ActivatedMs, DecodeAdmittedMs, SourceReleasedMs float64
+	// PrefillReused counts prompt tokens that the prefill worker had in its cache.
+	PrefillReused int32
+	// DecodeReused counts prompt tokens that the decode worker had in its cache when it computed the prompt again, after a
+	// preemption.
+	DecodeReused int32
+	// DecodeRouteOverlap is the router's view of the prompt tokens in the decode worker's cache.
+	DecodeRouteOverlap int32
+
+	fresh int // tokens that the decode worker did not have
+}
+
+// reservations are the requests that wait for room on a decode worker, first come first served.
+type reservations struct {
+	waiting []int32
+	// failed says that the first one found no room when the worker had given up blocks so many times.
+	failed   bool
+	released int64
+}
+
+// actionKind is a step of a hand-off.
+type actionKind int8
+
+const (
+	actReserve  actionKind = iota // look for room on a decode worker
+	actPrefill                    // compute the prompt
+	actActivate                   // the prompt has arrived
+	actRelease                    // give up the source
+	actDrop                       // the request is over without output
+)
+
+type action struct {
+	kind    actionKind
+	request int32
+}
+
+func (s *simulation) runDisaggregated() error {
+	d, err := s.newDisaggregated()
+	if err != nil {
+		return err
+	}
+	if err := d.loop(); err != nil {
+		return err
+	}
+	for _, w := range d.workers {
+		w.Sync()
+		s.count(w)
+	}
+	d.mergeJobs()
+	s.handoffs = d.handoffs
+	s.collect(d.decode.Requests)
+	return nil
+}
+
+func (s *simulation) newDisaggregated() (*disaggregated, error) {
+	cfg := &s.cfg
+	p, n := cfg.Deployment.PrefillWorkers, cfg.Deployment.DecodeWorkers
+	d := &disaggregated{
+		simulation:       s,
+		driver:           newDriver(s),
+		workers:          make([]engine.Worker, 0, p+n),
+		isTouched:        make([]bool, p+n),
+		deferred:         make([][]action, p+n),
+		reservations:     make([]reservations, n),
+		sessions:         s.sessionOfRequests(),
+		handoffs:         make([]Handoff, s.workload.Requests()),
+		destinationFirst: cfg.Prefill.Engine.Type == engine.TypeSGLang,
+	}
+	var err error
+	if d.prefill, err = s.environment(cfg.Prefill, engine.Prefill); err != nil {
+		return nil, err
+	}
+	if d.decode, err = s.environment(cfg.Decode, engine.Decode); err != nil {
+		return nil, err
+	}
+	d.prefill.Requests = make([]engine.Request, s.workload.Requests())
+	d.decode.Requests = make([]engine.Request, s.workload.Requests())
+	for i := range d.decode.Requests {
+		d.decode.Requests[i] = s.newRequest(int32(i), &cfg.Decode.Engine)
+		job := s.newRequest(int32(i), &cfg.Prefill.Engine)
+		job.Output, job.Truncated = 1, false
+		d.prefill.Requests[i] = job
+		d.handoffs[i] = Handoff{SourceHeldMs: engine.Never, DestinationReservedMs: engine.Never,
+			ActivatedMs: engine.Never, DecodeAdmittedMs: engine.Never, SourceReleasedMs: engine.Never}
+	}
+	if d.prefillRouter, err = s.newRouter(&d.prefill, p, router.Prefill); err != nil {
+		return nil, err
+	}
+	if d.decodeRouter, err = s.newRouter(&d.decode, n, router.Decode); err != nil {
+		return nil, err
+	}
+	for i := range p {
+		w := engine.New(&d.prefill, i).(engine.PrefillWorker)
+		d.prefillWorkers, d.workers = append(d.prefillWorkers, w), append(d.workers, w)
+	}
+	for i := range n {
+		w := engine.New(&d.decode, i).(engine.DecodeWorker)
+		d.decodeWorkers, d.workers = append(d.decodeWorkers, w), append(d.workers, w)
+	}
+	d.due.init(d.workers)
+	return d, nil
+}
+
+// loop moves the clock from event to event. At one time, passes end first, then transfers, then requests arrive, then
+// hand-offs go on, then passes start; that repeats until nothing more happens at that time.
+func (d *disaggregated) loop() error {
+	now := 0.0
+	for step := 0; ; step++ {
+		if step%checkEvery == 0 && d.ctx.Err() != nil {
+			return d.ctx.Err()
+		}
+		next := min(d.due.soonest(), d.transfers.soonest(), d.driver.peek())
+		if math.IsInf(next, 1) {
+			return d.checkDone(now)
+		}
+		if next >= d.stop {
+			break
+		}
+		now = next
+		d.endMs = max(d.endMs, now)
+		for d.due.soonest() <= now {
+			d.finish(d.due.pop(), now)
+		}
+		for d.transfers.soonest() <= now {
+			d.actions.push(action{actActivate, d.transfers.pop()})
+		}
+		if err := d.release(now); err != nil {
+			return err
+		}
+		for d.actions.len() > 0 {
+			if err := d.perform(d.actions.pop(), now); err != nil {
+				return err
+			}
+		}
+		if err := d.start(now); err != nil {
+			return err
+		}
+	}
+	// Passes that started before the cap count whole.
+	for d.due.len() > 0 {
+		id := d.due.pop()
+		d.endMs = max(d.endMs, d.workers[id].LastPassStart())
+		d.workers[id].Finish()
+	}
+	return nil
+}
+
+// finish ends what a worker did: what waited for it to be idle goes on, and its requests take their next step.
+func (d *disaggregated) finish(id int32, now float64) {
+	d.touch(id)
+	for _, a := range d.deferred[id] {
+		d.actions.push(a)
+	}
+	d.deferred[id] = d.deferred[id][:0]
+	signals := d.workers[id].Finish()
+	if int(id) < len(d.prefillWorkers) {
+		for _, signal := range signals {
+			d.prefilled(signal, now)
+		}
+		return
+	}
+	for _, signal := range signals {
+		if signal.First {
+			d.decodeRouter.PrefillDone(now, signal.Request)
+		}
+		if signal.Ended {
+			d.decodeRouter.Ended(now, signal.Request)
+			d.driver.ended(signal.Request, d.sessions[signal.Request], now)
+		}
+	}
+	d.tryReserve(id, now)
+}
+
+// prefilled takes a prompt that is computed to its next step, or drops one that was rejected.
+func (d *disaggregated) prefilled(signal engine.Signal, now float64) {
+	r := signal.Request
+	if signal.First {
+		d.dispatch(d.prefillRouter.PrefillDone(now, r))
+	}
+	switch {
+	case d.prefill.Requests[r].State == engine.Rejected:
+		d.actions.push(action{actDrop, r})
+	case signal.Ended:
+		d.handoffs[r].SourceHeldMs = now
+		if d.destinationFirst {
+			d.transfer(r, now)
+		} else {
+			d.actions.push(action{actReserve, r})
+		}
+	}
+}
+
+// release takes in all requests that are ready.
+func (d *disaggregated) release(now float64) error {
+	for d.driver.peek() <= now {
+		r, ready := d.driver.pop()
+		for _, env := range []*engine.Environment{&d.prefill, &d.decode} {
+			env.Requests[r].ArrivalMs, env.Requests[r].State = ready, engine.Waiting
+		}
+		d.arrived++
+		if d.destinationFirst {
+			d.actions.push(action{actReserve, r})
+		} else if err := d.route(r, ready, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// route hands a request to a prefill worker, unless the router keeps it.
+func (d *disaggregated) route(r int32, routed, now float64) error {
+	worker, err := d.prefillRouter.Arrive(now, r)
+	if err != nil || worker == router.Queued {
+		return err
+	}
+	d.submit(r, worker, routed)
+	return nil
+}
+
+// dispatch hands requests that waited in the router to their prefill workers.
+func (d *disaggregated) dispatch(kept []router.Dispatch) {
+	for _, k := range kept {
+		d.submit(k.Request, k.Worker, d.endMs)
+	}
+}
+
+func (d *disaggregated) submit(r, worker int32, routed float64) {
+	job := &d.prefill.Requests[r]
+	job.RoutedMs, job.RouteOverlap = routed, d.prefillRouter.Overlap(r)
+	d.prefillWorkers[worker].Submit(r)
+	if !d.due.has(worker) {
+		d.touch(worker)
+	}
+}
+
+// perform does one step of a hand-off.
+func (d *disaggregated) perform(a action, now float64) error {
+	switch a.kind {
+	case actReserve:
+		return d.reserve(a.request, now)
+	case actPrefill:
+		return d.route(a.request, now, now)
+	case actActivate:
+		d.activate(a, now)
+	case actRelease:
+		d.releaseSource(a, now)
+	case actDrop:
+		d.dispatch(d.prefillRouter.Ended(now, a.request))
+		d.driver.ended(a.request, d.sessions[a.request], now)
+	}
+	return nil
+}
+
+// decodeID is the number among all workers of the decode worker that a request goes to.
+func (d *disaggregated) decodeID(r int32) int32 {
+	return int32(len(d.prefillWorkers)) + d.decode.Requests[r].Worker
+}
+
+// reserve lets a request wait for room on the decode worker that the router names.
+func (d *disaggregated) reserve(r int32, now float64) error {
+	worker, err := d.decodeRouter.Arrive(now, r)
+	if err != nil {
+		return err
+	}
+	d.decode.Requests[r].Worker = worker
+	d.handoffs[r].DecodeRouteOverlap = d.decodeRouter.Overlap(r)
+	q := &d.reservations[worker]
+	q.waiting = append(q.waiting, r)
+	id := d.decodeID(r)
+	d.decodeWorkers[worker].SetReserving(true)
+	if d.due.has(id) {
+		d.cutShort(id, now)
+		return nil
+	}
+	d.touch(id)
+	d.tryReserve(id, now)
+	return nil
+}
+
+// cutShort makes a busy decode worker end its run with the pass that is under way.
+func (d *disaggregated) cutShort(id int32, now float64) {
+	if end := d.decodeWorkers[int(id)-len(d.prefillWorkers)].CutShort(now); end < d.due.end[id] {
+		d.due.set(id, end)
+	}
+}
+
+// tryReserve looks for room on a decode worker for the first request that waits for it. One that has failed is not
+// tried again before the worker has given up some.
+func (d *disaggregated) tryReserve(id int32, now float64) {
+	index := int(id) - len(d.prefillWorkers)
+	worker, q := d.decodeWorkers[index], &d.reservations[index]
+	for len(q.waiting) > 0 {
+		if q.failed && q.released == worker.Released() {
+			return
+		}
+		r := q.waiting[0]
+		fresh, ok, never := worker.Reserve(r)
+		if !ok && !never {
+			q.failed, q.released = true, worker.Released()
+			return
+		}
+		q.failed = false
+		q.waiting = slices.Delete(q.waiting, 0, 1)
+		worker.SetReserving(len(q.waiting) > 0)
+		if ok {
+			d.reserved(r, fresh, now)
+			return
+		}
+		d.fail(r)
+	}
+}
+
+// reserved takes a request with room on a decode worker to its next step.
+func (d *disaggregated) reserved(r int32, fresh int, now float64) {
+	d.handoffs[r].DestinationReservedMs, d.handoffs[r].fresh = now, fresh
+	if d.destinationFirst {
+		d.actions.push(action{actPrefill, r})
+	} else {
+		d.transfer(r, now)
+	}
+}
+
+// fail gives up a request that no decode worker has room for.
+func (d *disaggregated) fail(r int32) {
+	d.decode.Requests[r].State = engine.Failed
+	if !d.destinationFirst {
+		d.actions.push(action{actRelease, r})
+	}
+	d.actions.push(action{actDrop, r})
+}
+
+// transfer sends a prompt's KV cache to the decode worker.
+func (d *disaggregated) transfer(r int32, now float64) {
+	c := &d.cfg.Prefill.Engine
+	tokens := int(d.decode.Requests[r].Input)
+	if c.KVTransferTimingMode == engine.TransferDestinationMissing {
+		tokens = d.handoffs[r].fresh
+	}
+	if c.KVTransferBandwidth == 0 || c.KVBytesPerToken == 0 || tokens == 0 {
+		d.actions.push(action{actActivate, r})
+		return
+	}
+	ms := float64(tokens) * float64(c.KVBytesPerToken) / (c.KVTransferBandwidth * 1e9) * 1000
+	d.transfers.push(now+ms, r)
+}
+
+// activate lets a request whose prompt has arrived wait for its decode passes.
+func (d *disaggregated) activate(a action, now float64) {
+	r := a.request
+	id := d.decodeID(r)
+	if d.due.has(id) {
+		d.deferred[id] = append(d.deferred[id], a)
+		d.cutShort(id, now)
+		return
+	}
+	index := d.decode.Requests[r].Worker
+	if d.decodeWorkers[index].Activate(r) {
+		d.reservations[index].failed = false
+	}
+	d.handoffs[r].ActivatedMs = now
+	d.touch(id)
+	d.actions.push(action{actRelease, r})
+	d.tryReserve(id, now)
+}
+
+// releaseSource gives up the source of a request's prompt.
+func (d *disaggregated) releaseSource(a action, now float64) {
+	r := a.request
+	id := d.prefill.Requests[r].Worker
+	if d.due.has(id) {
+		d.deferred[id] = append(d.deferred[id], a)
+		return
+	}
+	d.prefillWorkers[id].ReleaseSource(r)
+	d.handoffs[r].SourceReleasedMs = now
+	d.touch(id)
+	if d.decode.Requests[r].State != engine.Failed {
+		d.dispatch(d.prefillRouter.Ended(now, r))
+	}
+}
+
+func (d *disaggregated) touch(id int32) {
+	if !d.isTouched[id] {
+		d.isTouched[id] = true
+		d.touched = append(d.touched, id)
+	}
+}
+
+// start lets idle workers with requests begin, prefill workers first, in the order of their ids.
+func (d *disaggregated) start(now float64) error {
+	slices.Sort(d.touched)
+	for _, id := range d.touched {
+		d.isTouched[id] = false
+		w := d.workers[id]
+		if !w.HasWork() {
+			continue
+		}
+		end, progress, err := w.Start(now, math.Inf(1), d.stop)
+		if err != nil {
+			return err
+		}
+		if progress {
+			d.due.set(id, end)
+		}
+	}
+	d.touched = d.touched[:0]
+	return nil
+}
+
+// checkDone reports a dead end when requests are left.
+func (d *disaggregated) checkDone(now float64) error {
+	for _, w := range d.workers {
+		if w.HasWork() {
+			return w.Stuck(now)
+		}
+	}
+	for i := range d.reservations {
+		if q := &d.reservations[i]; len(q.waiting) > 0 {
+			r := &d.decode.Requests[q.waiting[0]]
+			return &StuckError{Request: int(r.Number), TimeMs: now, Why: fmt.Sprintf(
+				"its %d input tokens wait for room on decode worker %d, which has none (decode.engine.num_gpu_blocks, decode.engine.max_num_seqs)", r.Input, i)}
+		}
+	}
+	return nil
+}
+
+// mergeJobs adds to each request what became of its prompt.
+func (d *disaggregated) mergeJobs() {
+	for i := range d.decode.Requests {
+		r, job, h := &d.decode.Requests[i], &d.prefill.Requests[i], &d.handoffs[i]
+		h.PrefillWorker, h.PrefillReused, h.DecodeAdmittedMs, h.DecodeReused = job.Worker, job.Reused, r.AdmittedMs, r.Reused
+		r.AdmittedMs, r.RoutedMs, r.RouteOverlap = job.AdmittedMs, job.RoutedMs, job.RouteOverlap
+		r.ReusedFirst, r.Reused = job.ReusedFirst, max(job.Reused, r.Reused)
+		if job.State == engine.Rejected {
+			r.State = engine.Rejected
+		}
+	}
+}
+
+// actionQueue holds actions in order.
+type actionQueue struct {
+	actions []action
+	next    int
+}
+
+func (q *actionQueue) len() int { return len(q.actions) - q.next }
+
+func (q *actionQueue) push(a action) { q.actions = append(q.actions, a) }
+
+func (q *actionQueue) pop() action {
+	a := q.actions[q.next]
+	if q.next++; q.next == len(q.actions) {
+		q.actions, q.next = q.actions[:0], 0
+	}
+	return a
+}
+
+// transferHeap orders transfers by their end, then by their start.
+type transferHeap struct {
+	heap []transfer
+	sent int64
+}
+
+type transfer struct {
+	end     float64
+	number  int64
+	request int32
+}
+
+func (t transfer) before(o transfer) bool {
+	return t.end < o.end || t.end == o.end && t.number < o.number
+}
+
+func (h *transferHeap) soonest() float64 {
+	if len(h.heap) == 0 {
+		return math.Inf(1)
+	}
+	return h.heap[0].end
+}
+
+func (h *transferHeap) push(end float64, request int32) {
+	h.sent++
+	h.heap = append(h.heap, transfer{end, h.sent, request})
+	for i := len(h.heap) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if !h.heap[i].before(h.heap[parent]) {
+			return
+		}
+		h.heap[i], h.heap[parent] = h.heap[parent], h.heap[i]
+		i = parent
+	}
+}
+
+func (h *transferHeap) pop() (request int32) {
+	request = h.heap[0].request
+	last := len(h.heap) - 1
+	h.heap[0] = h.heap[last]
+	h.heap = h.heap[:last]
+	for i := 0; ; {
+		child := 2*i + 1
+		if child >= last {
+			return request
+		}
+		if child+1 < last && h.heap[child+1].before(h.heap[child]) {
+			child++
+		}
+		if !h.heap[child].before(h.heap[i]) {
+			return request
+		}
+		h.heap[i], h.heap[child] = h.heap[child], h.heap[i]
+		i = child
+	}
+}

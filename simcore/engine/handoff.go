@@ -1,0 +1,87 @@
+package engine
+
+// This file is what the vLLM-style scheduler does differently in a disaggregated deployment (engine specification
+// §12.2).
+
+// ReleaseSource gives up the KV blocks of a finished prompt. The worker must be idle.
+func (v *VLLM) ReleaseSource(request int32) { v.release(request, &v.env.Requests[request]) }
+
+// Reserve takes the blocks of a request's prompt: it shares the leading ones that are cached, and the others are empty
+// slots until Activate. See [DecodeWorker].
+func (v *VLLM) Reserve(request int32) (fresh int, ok, never bool) {
+	r := &v.env.Requests[request]
+	blocks := ceilDiv(r.Input, v.blockSize)
+	if int(blocks) > v.cache.Total() {
+		return 0, false, true
+	}
+	if len(v.running) >= v.maxSeqs {
+		return 0, false, false
+	}
+	r.Worker, r.full = v.index, r.Input/v.blockSize
+	cached, _ := v.cache.Match(v.env.sequence(request), int(r.full))
+	missing := int(blocks) - cached
+	if !v.cache.Hold(v.env.sequence(request), 0, cached, missing) {
+		return 0, false, false
+	}
+	r.blocks, r.computed = int32(cached), int32(cached)*v.blockSize
+	return missing * int(v.blockSize), true, false
+}
+
+// Activate gives the blocks of a reserved prompt, whose content has arrived, their identity, and lets the request wait
+// for its decode passes. See [DecodeWorker].
+func (v *VLLM) Activate(request int32) (gaveBack bool) {
+	v.leaveRun()
+	r := &v.env.Requests[request]
+	reserved := int(ceilDiv(r.Input, v.blockSize) - r.blocks)
+	for range reserved {
+		v.cache.ReleaseAnonymous()
+	}
+	free := v.cache.Free()
+	anonymous := int(ceilDiv(r.Input, v.blockSize) - r.full)
+	v.cache.Hold(v.env.sequence(request), int(r.blocks), int(r.full), anonymous) // there is room for that
+	r.blocks, r.partial = r.full, anonymous > 0
+	r.State = Waiting
+	if !v.env.Rules.HandoffPaysBudget {
+		r.computed = r.Input
+	}
+	v.waiting.pushBack(request)
+	if v.reserving || v.waiting.len() == 1 {
+		v.blocked = false
+	}
+	return free-v.cache.Free() < reserved
+}
+
+// SetReserving tells whether reservations wait for room. See [DecodeWorker].
+func (v *VLLM) SetReserving(waiting bool) {
+	if v.reserving != waiting {
+		v.reserving, v.blocked = waiting, false
+	}
+}
+
+// Released counts the occasions on which the worker gave up KV blocks.
+func (v *VLLM) Released() int64 { return v.released }
+
+// CutShort ends a run with the first pass that ends at the given time or later, and returns when that is.
+func (v *VLLM) CutShort(at float64) float64 {
+	if v.run.active {
+		v.run.cut(at)
+	}
+	return v.run.end
+}
+
+// materialised reports whether a waiting request holds the KV blocks of its whole prompt.
+func (r *Request) materialised() bool { return r.blocks > 0 || r.partial }
+
+// nextWaiting returns the place in the waiting queue of the request that is the next to be admitted: the first one, or,
+// while reservations wait for room, the first one whose prompt is there. false means that there is none.
+func (v *VLLM) nextWaiting() (at int, ok bool) {
+	if !v.reserving {
+		return 0, v.waiting.len() > 0
+	}
+	for at := range v.waiting.len() {
+		if v.env.Requests[v.waiting.at(at)].materialised() {
+			return at, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,81 @@
+package engine
+
+// This file is what the SGLang-style scheduler does in a disaggregated deployment (engine specification §12.2).
+
+// sglangHandoff is the state of a decode worker besides that of any worker.
+type sglangHandoff struct {
+	arrived   queue // requests whose prompt has arrived and that do not run yet
+	reserving bool  // reservations wait for room
+	released  int64
+}
+
+// ReleaseSource puts a finished prompt into the prefix cache and gives up the rest of its KV. The worker must be idle.
+func (s *SGLang) ReleaseSource(request int32) {
+	r := &s.env.Requests[request]
+	s.cache(request, r, s.outsideAccess(), false)
+	s.giveUp(r)
+}
+
+// Reserve takes the pages of a request's prompt, of which it shares the leading ones that are cached. See [DecodeWorker].
+func (s *SGLang) Reserve(request int32) (fresh int, ok, never bool) {
+	r := &s.env.Requests[request]
+	if int(r.Input) > s.total {
+		return 0, false, true
+	}
+	s.leaveRun()
+	pages, end := s.tree.Match(s.sequence(request), int(r.Input/s.page), s.outsideAccess())
+	s.tree.Lock(end)
+	fresh = int(s.roundUp(r.Input)) - pages*int(s.page)
+	if fresh > s.available() {
+		s.tree.Unlock(end)
+		return 0, false, false
+	}
+	s.evict(fresh)
+	s.free -= fresh
+	r.Worker = s.index
+	r.blocks, r.locked, r.computed = int32(pages), end, s.roundUp(r.Input)
+	return fresh, true, false
+}
+
+// Activate puts a reserved prompt, which has arrived, into the prefix cache and lets the request decode. See
+// [DecodeWorker].
+func (s *SGLang) Activate(request int32) (gaveBack bool) {
+	s.leaveRun()
+	r := &s.env.Requests[request]
+	rounding := r.computed - r.Input
+	s.free += int(rounding)
+	r.computed = r.Input
+	s.cache(request, r, s.outsideAccess(), false)
+	r.State = Waiting
+	s.handoff.arrived.pushBack(request)
+	return rounding > 0
+}
+
+// SetReserving tells whether reservations wait for room. See [DecodeWorker].
+func (s *SGLang) SetReserving(waiting bool) { s.handoff.reserving = waiting }
+
+// Released counts the occasions on which the worker gave up KV.
+func (s *SGLang) Released() int64 { return s.handoff.released }
+
+// CutShort ends a run with the first pass that ends at the given time or later, and returns when that is.
+func (s *SGLang) CutShort(at float64) float64 {
+	if s.run.active {
+		s.run.cut(at)
+	}
+	return s.run.end
+}
+
+// handoffFirst reports whether prompts wait until reservations and requests that have arrived are served.
+func (s *SGLang) handoffFirst() bool { return s.handoff.reserving || s.handoff.arrived.len() > 0 }
+
+// admitArrived makes requests whose prompt has arrived decode.
+func (s *SGLang) admitArrived(now float64) {
+	for s.handoff.arrived.len() > 0 && len(s.running) < s.maxSeqs {
+		id := s.handoff.arrived.popFront()
+		r := &s.env.Requests[id]
+		s.noteAdmission(now, r, 0)
+		r.State = Running
+		s.join(id, r)
+		s.pass.progress = true
+	}
+}

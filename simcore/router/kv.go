@@ -1,0 +1,317 @@
+package router
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// unlimitedBudget is the token budget of a pass where there is no limit, for thresholds that are a share of it.
+const unlimitedBudget = 10_000_000
+
+// kvRouter sends each request to the worker with the least cost (spec/engine.md §11): the prompt tokens that the worker
+// has to compute before the first token is out, less those in its cache, and the KV blocks of all that it decodes. It
+// keeps requests while every worker has too many prompt tokens to compute.
+type kvRouter struct {
+	env  Environment
+	rng  *rand.Rand
+	cost costWeights
+	// uniqueBlocks counts the blocks of each request apart; predicts lets prompts count less as time goes by.
+	tracksPrefill, tracksBlocks, uniqueBlocks, predicts bool
+	budget                                              float64
+
+	prefills []prefillLoad // by worker
+	blocks   *activeBlocks
+	routes   []route // by request
+
+	classes *profile
+	queue   queue
+	now     float64
+	maySend func(*Class) bool
+
+	overlaps, active []int32   // by worker, of the request that is looked at
+	loads            []int64   // by worker, prompt tokens to compute
+	costs            []float64 // by worker
+	dispatched       []Dispatch
+	spare            [][]int32 // memory for overlaps of kept requests
+}
+
+// costWeights says how the parts of a worker's cost are weighed.
+type costWeights struct{ scale, credit, decay, temperature float64 }
+
+// route is what the router remembers of a request.
+type route struct {
+	worker  int32
+	overlap int32 // blocks of its prompt in the worker's cache when it arrived
+	prefill int32 // prompt tokens that count as the worker's load
+	active  bool  // its blocks count
+}
+
+func newKV(c Config, env Environment, rng *rand.Rand) *kvRouter {
+	k := &kvRouter{
+		env: env, rng: rng,
+		tracksPrefill: c.RouterTrackPrefillTokens && env.Stage != Decode,
+		tracksBlocks:  c.RouterTrackActiveBlocks && env.Stage != Prefill,
+		uniqueBlocks:  !c.RouterAssumeKVReuse || env.Stage == Decode,
+		predicts:      c.RouterPrefillLoadModel == PrefillLoadAIC && env.Stage != Decode,
+		budget:        float64(env.MaxNumBatchedTokens),
+		prefills:      make([]prefillLoad, env.Workers),
+		routes:        make([]route, env.Workload.Requests()),
+		overlaps:      make([]int32, env.Workers),
+		active:        make([]int32, env.Workers),
+		loads:         make([]int64, env.Workers),
+		costs:         make([]float64, env.Workers),
+	}
+	k.cost.scale, k.cost.credit = c.scaleAndCredit()
+	k.cost.decay, k.cost.temperature = c.OverlapScoreCreditDecay, c.RouterTemperature
+	if env.Stage == Decode {
+		k.cost.credit = 0
+	}
+	if env.MaxNumBatchedTokens == 0 {
+		k.budget = unlimitedBudget
+	}
+	shared := env.Blocks.Shared
+	if !k.tracksBlocks || k.uniqueBlocks {
+		shared = 0
+	}
+	k.blocks = newActiveBlocks(env.Workers, shared)
+	k.classes = c.profile()
+	k.queue = newQueue(k.classes.classes)
+	k.maySend = func(c *Class) bool { return !k.allBusy(c) }
+	return k
+}
+
+// Arrive routes the request, unless requests of its class wait or all workers are too busy for them.
+func (k *kvRouter) Arrive(now float64, request int32) (int32, error) {
+	k.now = now
+	k.lookUp(request)
+	class, entry := k.classify(request)
+	c := &k.queue.classes[class]
+	if !c.queues() || !k.tracksPrefill || len(c.heap) == 0 && !k.allBusy(&c.Class) {
+		return k.send(request, k.overlaps), nil
+	}
+	if err := c.full(k.env.Workers); err != nil {
+		err.Request, err.TimeMs = int(request), now
+		return Queued, err
+	}
+	entry.overlaps = k.keep(k.overlaps)
+	k.routes[request].worker = Queued
+	k.queue.push(class, entry, k.env.Workload.Hints(int(request)).Priority, now/1000)
+	return Queued, nil
+}
+
+// lookUp finds what the workers have of a request's prompt in their caches.
+func (k *kvRouter) lookUp(request int32) {
+	if k.env.Index == nil || k.env.Stage == Decode {
+		clear(k.overlaps)
+		return
+	}
+	sequence, full := k.env.sequence(request)
+	k.env.Index.Overlaps(sequence, full, k.overlaps)
+}
+
+// classify returns the class of a request and how it would wait there.
+func (k *kvRouter) classify(request int32) (class int, entry kept) {
+	best := int32(0)
+	for _, n := range k.overlaps {
+		best = max(best, n)
+	}
+	entry = kept{request: request, raw: int64(k.env.input(request))}
+	entry.cached = min(entry.raw, int64(best)*int64(k.env.Blocks.BlockSize))
+	hints := k.env.Workload.Hints(int(request))
+	entry.strict = hints.StrictPriority
+	return k.classes.classOf(hints.PolicyClass, entry.raw-entry.cached), entry
+}
+
+// allBusy reports whether every worker has too many prompt tokens to compute for a class.
+func (k *kvRouter) allBusy(c *Class) bool {
+	for i := range k.prefills {
+		if !c.busy(k.load(i), k.budget) {
+			return false
+		}
+	}
+	return true
+}
+
+// load is the prompt tokens that a worker has to compute.
+func (k *kvRouter) load(worker int) int64 {
+	if k.predicts {
+		return k.prefills[worker].at(k.now)
+	}
+	return k.prefills[worker].tokens
+}
+
+// send picks the worker of a request, given what the workers had of it in their caches, and counts it as its load.
+func (k *kvRouter) send(request int32, overlaps []int32) int32 {
+	sequence, full := k.env.sequence(request)
+	if k.tracksBlocks && !k.uniqueBlocks {
+		k.blocks.overlaps(sequence, full, k.active)
+	}
+	w := k.choose(k.env.input(request), full, overlaps)
+	r := &k.routes[request]
+	*r = route{worker: int32(w), overlap: overlaps[w]}
+	if fresh := k.env.input(request) - int(overlaps[w])*k.env.Blocks.BlockSize; k.tracksPrefill && fresh > 0 {
+		r.prefill = int32(fresh)
+		p := prompt{request: request, tokens: int64(fresh)}
+		if k.predicts {
+			p.durationMs = k.env.PrefillMs(fresh, k.env.input(request)-fresh)
+			k.prefills[w].addPredicted(k.now, p)
+		} else {
+			k.prefills[w].tokens += p.tokens
+		}
+	}
+	if k.tracksBlocks {
+		r.active = true
+		if k.uniqueBlocks {
+			k.blocks.total[w] += int64(full)
+		} else {
+			k.blocks.add(int32(w), sequence, full, int(k.active[w]))
+		}
+	}
+	return int32(w)
+}
+
+// choose returns the worker with the least cost for a prompt of so many tokens and full blocks; equal ones by chance.
+func (k *kvRouter) choose(input, full int, overlaps []int32) int {
+	blockSize := float64(k.env.Blocks.BlockSize)
+	leastLoad := int64(math.MaxInt64)
+	if k.tracksPrefill {
+		for w := range k.loads {
+			k.loads[w] = k.load(w)
+			leastLoad = min(leastLoad, k.loads[w])
+		}
+	}
+	best, equal := 0, 0
+	for w := range k.costs {
+		cost := 0.0
+		if k.tracksPrefill {
+			credit := k.cost.credit
+			if k.cost.decay > 0 {
+				ahead := float64(k.loads[w]-leastLoad) / blockSize
+				credit *= 1 / (1 + k.cost.decay*ahead/math.Ceil(float64(input)/blockSize))
+			}
+			cost = k.cost.scale * max(0, float64(k.loads[w]+int64(input))/blockSize-credit*float64(overlaps[w]))
+		}
+		if k.tracksBlocks {
+			cost += float64(k.blocks.total[w] + int64(full) - int64(k.active[w]))
+		}
+		k.costs[w] = cost
+		switch {
+		case equal == 0 || cost < k.costs[best]:
+			best, equal = w, 1
+		case cost == k.costs[best]:
+			equal++
+		}
+	}
+	switch {
+	case k.cost.temperature > 0:
+		return k.draw(k.costs[best])
+	case equal > 1:
+		return k.anyOf(k.costs[best], k.rng.IntN(equal))
+	}
+	return best
+}
+
+// anyOf returns the n-th worker of a cost, from 0.
+func (k *kvRouter) anyOf(cost float64, n int) int {
+	for w, c := range k.costs {
+		if c == cost {
+			if n == 0 {
+				return w
+			}
+			n--
+		}
+	}
+	return 0
+}
+
+// draw picks a worker with probabilities that fall exponentially with its cost, on a scale from the least to the highest.
+func (k *kvRouter) draw(least float64) int {
+	highest := least
+	for _, c := range k.costs {
+		highest = max(highest, c)
+	}
+	if highest == least {
+		return k.rng.IntN(len(k.costs))
+	}
+	sum := 0.0
+	for w, c := range k.costs {
+		sum += math.Exp(-(c - least) / ((highest - least) * k.cost.temperature))
+		k.costs[w] = sum
+	}
+	at := k.rng.Float64() * sum
+	for w, c := range k.costs {
+		if at < c {
+			return w
+		}
+	}
+	return len(k.costs) - 1
+}
+
+// PrefillDone takes the request's prompt off its worker's load.
+func (k *kvRouter) PrefillDone(now float64, request int32) []Dispatch {
+	k.now = now
+	k.prefillOver(request)
+	return k.drain()
+}
+
+// Ended takes all of the request off its worker's load.
+func (k *kvRouter) Ended(now float64, request int32) []Dispatch {
+	k.now = now
+	k.prefillOver(request)
+	if r := &k.routes[request]; r.active {
+		r.active = false
+		sequence, full := k.env.sequence(request)
+		if k.uniqueBlocks {
+			k.blocks.total[r.worker] -= int64(full)
+		} else {
+			k.blocks.remove(r.worker, sequence, full)
+		}
+	}
+	return k.drain()
+}
+
+func (k *kvRouter) prefillOver(request int32) {
+	r := &k.routes[request]
+	if r.prefill == 0 {
+		return
+	}
+	if k.predicts {
+		k.prefills[r.worker].removePredicted(k.now, request)
+	} else {
+		k.prefills[r.worker].tokens -= int64(r.prefill)
+	}
+	r.prefill = 0
+}
+
+// drain sends requests that wait, while some worker is not too busy for them.
+func (k *kvRouter) drain() []Dispatch {
+	k.dispatched = k.dispatched[:0]
+	for k.queue.waiting > 0 {
+		next, ok := k.queue.pop(k.maySend)
+		if !ok {
+			break
+		}
+		k.dispatched = append(k.dispatched, Dispatch{next.request, k.send(next.request, next.overlaps)})
+		k.spare = append(k.spare, next.overlaps)
+	}
+	return k.dispatched
+}
+
+// keep copies the overlaps of a request that has to wait.
+func (k *kvRouter) keep(overlaps []int32) []int32 {
+	if n := len(k.spare); n > 0 {
+		kept := k.spare[n-1]
+		k.spare = k.spare[:n-1]
+		copy(kept, overlaps)
+		return kept
+	}
+	return append([]int32(nil), overlaps...)
+}
+
+// Overlap returns how many tokens of a routed request's prompt its worker had in the cache when it arrived.
+func (k *kvRouter) Overlap(request int32) int32 {
+	return k.routes[request].overlap * int32(k.env.Blocks.BlockSize)
+}
+
+// Waiting is the number of requests that the router keeps.
+func (k *kvRouter) Waiting() int { return k.queue.waiting }
