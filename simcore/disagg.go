@@ -64,6 +64,11 @@ type reservations struct {
 	released int64
 }
 
+// triedInVain reports that the first request found no room, and that the worker has given up none since.
+func (q *reservations) triedInVain(worker engine.DecodeWorker) bool {
+	return q.failed && q.released == worker.Released()
+}
+
 // actionKind is a step of a hand-off.
 type actionKind int8
 
@@ -336,7 +341,7 @@ func (d *disaggregated) tryReserve(id int32, now float64) {
 	index := int(id) - len(d.prefillWorkers)
 	worker, q := d.decodeWorkers[index], &d.reservations[index]
 	for len(q.waiting) > 0 {
-		if q.failed && q.released == worker.Released() {
+		if q.triedInVain(worker) {
 			return
 		}
 		r := q.waiting[0]
@@ -441,7 +446,7 @@ func (d *disaggregated) start(now float64) error {
 		if !w.HasWork() {
 			continue
 		}
-		end, progress, err := w.Start(now, math.Inf(1), d.stop)
+		end, progress, err := w.Start(now, math.Inf(1), d.stopOf(id, now))
 		if err != nil {
 			return err
 		}
@@ -451,6 +456,17 @@ func (d *disaggregated) start(now float64) error {
 	}
 	d.touched = d.touched[:0]
 	return nil
+}
+
+// stopOf is the time at which a worker that starts now starts no further pass: one request is tried for room at the
+// end of each pass.
+func (d *disaggregated) stopOf(id int32, now float64) float64 {
+	if index := int(id) - len(d.prefillWorkers); index >= 0 {
+		if q := &d.reservations[index]; len(q.waiting) > 0 && !q.triedInVain(d.decodeWorkers[index]) {
+			return math.Nextafter(now, math.Inf(1))
+		}
+	}
+	return d.stop
 }
 
 // checkDone reports a dead end when requests are left.

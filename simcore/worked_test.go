@@ -19,6 +19,10 @@ func load(t testing.TB, spec workload.Spec, cfg Config) *workload.Workload {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg, problems := cfg.Resolve()
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
 	w, err := spec.Load(context.Background(), workload.Source{Rules: set, EngineBlockSize: cfg.Engine.BlockSize})
 	if err != nil {
 		t.Fatal(err)

@@ -143,8 +143,13 @@ func (v *VLLM) onePass(now float64) (end float64, progress bool, err error) {
 	if !v.pass.progress {
 		return end, false, nil
 	}
-	if v.idle++; v.idle > maxIdlePasses {
+	v.idle++
+	if v.env.Role == Aggregated && v.idle > maxIdlePasses {
 		return now, false, v.Stuck(now)
+	}
+	if v.env.Role != Aggregated && v.idle > len(v.running)+v.waiting.len() {
+		v.idle = 0
+		return end, false, nil // each has given up its blocks in vain; hand-offs will make room
 	}
 	return end, true, nil
 }
@@ -293,7 +298,7 @@ func (v *VLLM) schedule(now float64, id, cached int32) (outcome, error) {
 		if !ok {
 			return notScheduled, nil
 		}
-		if victim == id && len(v.running) == 1 {
+		if victim == id && v.isAlone() {
 			return notScheduled, v.stuck(now, id, 1, ceilDiv(target, v.blockSize))
 		}
 		v.preempt(victim)
@@ -357,6 +362,10 @@ func (v *VLLM) promote(id int32, r *Request) {
 	r.full = max(r.full, r.blocks)
 	r.partial = false
 }
+
+// isAlone reports that a running request is the only one that holds blocks, so that none will become free. On a worker
+// of a pool, prompts on their way hold some too.
+func (v *VLLM) isAlone() bool { return len(v.running) == 1 && v.env.Role == Aggregated }
 
 // victim returns the running request that has to give up its blocks first.
 func (v *VLLM) victim() (int32, bool) {
@@ -515,7 +524,7 @@ func (v *VLLM) openBlock(now float64, id int32, r *Request) (bool, error) {
 	}
 	for !v.cache.Hold(kvcache.Sequence{}, 0, 0, 1) {
 		victim, _ := v.victim()
-		if victim == id && len(v.running) == 1 {
+		if victim == id && v.isAlone() {
 			return false, v.stuck(now, id, 1, r.blocks+1)
 		}
 		v.preempt(victim)
