@@ -85,7 +85,9 @@ func (w *keyWriter) section(path string, defaults reflect.Value, node schemaNode
 	fmt.Fprintf(&w.out, "\n### `%s`\n", path)
 	w.table(path, defaults, node)
 	for _, f := range jsonFields(defaults.Type()) {
-		if f.typ.Kind() == reflect.Struct {
+		if inner := join(path, f.name); f.typ.Kind() == reflect.Struct && likeSection(inner) != inner {
+			fmt.Fprintf(&w.out, "\n### `%s`\n\nIt has the keys of `%s`.\n", inner, likeSection(inner))
+		} else if f.typ.Kind() == reflect.Struct {
 			w.section(join(path, f.name), defaults.FieldByIndex(f.index), w.follow(node.Properties[f.name]))
 		}
 	}

@@ -154,6 +154,7 @@ func (e *expander) resolve(p *candidate) {
 func files(c *simcore.Config) []*string {
 	out := append(c.Timing.Files(), c.Prefill.Timing.Files()...)
 	out = append(out, c.Decode.Timing.Files()...)
+	out = append(out, c.Router.PrefillTiming.Files()...)
 	return append(out, &c.Router.RouterPolicyConfig)
 }
 

@@ -130,7 +130,7 @@ func (f fileVisitor) value(at, path string, v any) any {
 
 // isSettingFile reports whether the value of a setting, apart from the workload's, is the path of a file.
 func isSettingFile(path, value string) bool {
-	switch commonPath(path) {
+	switch likeSection(path) {
 	case "timing.profile", "timing.tables", "router.router_policy_config":
 		return value != ""
 	case "timing.model":

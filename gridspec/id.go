@@ -22,7 +22,7 @@ import (
 func (p Point) ContentID(workloadDigest string) string {
 	b := append(make([]byte, 0, 512), `{"config":`...)
 	portable := p.Config
-	for _, timing := range []*perfmodel.Config{&portable.Timing, &portable.Prefill.Timing, &portable.Decode.Timing} {
+	for _, timing := range []*perfmodel.Config{&portable.Timing, &portable.Prefill.Timing, &portable.Decode.Timing, &portable.Router.PrefillTiming} {
 		*timing = timing.Portable()
 	}
 	if portable.Router.Classes != nil {

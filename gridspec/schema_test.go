@@ -361,7 +361,7 @@ func (w *schemaWriter) setting(path string, t reflect.Type) any {
 	if t.Kind() != reflect.Struct {
 		return w.leaf(path, t)
 	}
-	path = commonPath(path) // stages have the sections of others
+	path = likeSection(path) // stages have the sections of others
 	return w.def(path, func() any {
 		properties := object{}
 		for _, f := range jsonFields(t) {
@@ -378,7 +378,7 @@ func (w *schemaWriter) setting(path string, t reflect.Type) any {
 
 // leafAt refers to the schema of a setting in its section.
 func (w *schemaWriter) leafAt(path string) any {
-	path = commonPath(path)
+	path = likeSection(path)
 	dot := strings.LastIndexByte(path, '.')
 	if dot < 0 {
 		return object{"$ref": "#/properties/" + path}
@@ -443,12 +443,12 @@ func choicesOf(path string, t reflect.Type) []string {
 		"router.router_prefill_load_model":        router.PrefillLoadModels(),
 		"workload.trace.format":                   workload.Formats(),
 		"workload.preset.name":                    workload.PresetNames(),
-	}[commonPath(path)]
+	}[likeSection(path)]
 }
 
 // axes is a mapping of key paths below prefix to axes; sections may be nested or be an axis as a whole.
 func (w *schemaWriter) axes(prefix, name string, axis func(leaf any, numeric bool) any) any {
-	prefix = commonPath(prefix)
+	prefix = likeSection(prefix)
 	def := name
 	if prefix != "" {
 		def += "." + prefix

@@ -25,6 +25,16 @@ func commonPath(path string) string {
 	return path
 }
 
+// likeSection is the key path whose meaning and values a setting has: that of an aggregated deployment, or that of the
+// timing section where another section says how long a pass takes.
+func likeSection(path string) string {
+	const estimate = "router.prefill_timing"
+	if rest, ok := strings.CutPrefix(path, estimate); ok && (rest == "" || rest[0] == '.') {
+		return "timing" + rest
+	}
+	return commonPath(path)
+}
+
 // deploymentModeOf returns the deployment mode that a setting belongs to; empty when both have it.
 func deploymentModeOf(path string) string {
 	switch {

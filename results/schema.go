@@ -118,15 +118,25 @@ var provenanceColumns = []fixedColumn{
 	{"timing_source", "", "Timing model that gave the pass durations.", RolePoint, gridspec.KindString,
 		func(r *Row) gridspec.Value { return r.ofPools(func(p *simcore.Pool) string { return p.Timing.Source }) }},
 	{"timing_mode", "", "How the prices of a pass with prompts and decodes combine; null where the model does not know what a pass consists of.", RolePoint, gridspec.KindString,
-		func(r *Row) gridspec.Value { return r.ofPools(func(p *simcore.Pool) string { return p.Timing.UsedMode() }) }},
+		func(r *Row) gridspec.Value {
+			return r.ofPools(func(p *simcore.Pool) string { return p.Timing.UsedMode() })
+		}},
 	{"timing_data", "", "Data behind the timing model, with its version; null when there is none.", RolePoint, gridspec.KindString,
-		func(r *Row) gridspec.Value { return r.ofProvenance(func(p perfmodel.Provenance) string { return p.Data }) }},
+		func(r *Row) gridspec.Value {
+			return r.ofProvenance(func(p perfmodel.Provenance) string { return p.Data })
+		}},
 	{"timing_digest", "", "Hash of the data behind the timing model, such as tables or a profile: equal digests mean the same data. Null when there is none.", RolePoint, gridspec.KindString,
-		func(r *Row) gridspec.Value { return r.ofProvenance(func(p perfmodel.Provenance) string { return p.Digest }) }},
+		func(r *Row) gridspec.Value {
+			return r.ofProvenance(func(p perfmodel.Provenance) string { return p.Digest })
+		}},
 	{"timing_prefill_error_pct", "%", "How far the prefill price of a pass may be off: for tables the 99th percentile against the program that they come from, which timing_data names, and not against a GPU; for analytic timing the band against such tables. Null when it is not known.", RolePoint, gridspec.KindFloat,
-		func(r *Row) gridspec.Value { return r.errorPct(func(p perfmodel.Provenance) float64 { return p.PrefillErrorPct }) }},
+		func(r *Row) gridspec.Value {
+			return r.errorPct(func(p perfmodel.Provenance) float64 { return p.PrefillErrorPct })
+		}},
 	{"timing_decode_error_pct", "%", "The same for the decode price.", RolePoint, gridspec.KindFloat,
-		func(r *Row) gridspec.Value { return r.errorPct(func(p perfmodel.Provenance) float64 { return p.DecodeErrorPct }) }},
+		func(r *Row) gridspec.Value {
+			return r.errorPct(func(p perfmodel.Provenance) float64 { return p.DecodeErrorPct })
+		}},
 	{"timing_anomaly", "", "True where the source of the tables is suspect: " + perfmodel.AnomalyMeaning + ". Null without tables.", RolePoint, gridspec.KindBool, timingAnomaly},
 	{"workload_digest", "", "SHA-256 of the replayed work: equal digests mean equal requests.", RolePoint, gridspec.KindString,
 		func(r *Row) gridspec.Value { return optionalText(r.WorkloadDigest) }},
@@ -242,7 +252,8 @@ func (t *Table) addMetrics(rows []Row) {
 			}
 			setMetric(c, r, row.Metrics[i])
 		}
-		if (isGoodput(f.Name) && !underSLA || isCost(f.Name) && !known) && c.allNull() {
+		wanted := isGoodput(f.Name) && underSLA || isCost(f.Name) && known
+		if f.Optional && !wanted && c.allNull() {
 			continue
 		}
 		t.Columns = append(t.Columns, c)

@@ -71,7 +71,7 @@ var settingDocs = map[string]string{
 	"router.router_track_active_blocks":       "Counts the KV blocks of unfinished requests as cost of decoding.",
 	"router.router_assume_kv_reuse":           "Counts blocks that several unfinished requests of a worker have in common once.",
 	"router.router_track_prefill_tokens":      "Counts the prompt tokens that a worker has not computed yet as cost.",
-	"router.router_prefill_load_model":        "\"none\", prompts count whole until their first token, or \"aic\", they count less as time goes by, according to the durations that the timing section predicts.",
+	"router.router_prefill_load_model":        "\"none\", prompts count whole until their first token, or \"aic\", they count less as time goes by, according to the durations that PrefillTiming predicts.",
 	"router.router_queue_threshold":           "Keeps requests in the router while every worker has more than this many times max_num_batched_tokens prompt tokens to compute; Unset (null in a spec) never does.",
 	"router.router_queue_policy":              "Says which of the kept requests goes first, among those of equal strict_priority: \"fcfs\" the one that came first, \"lcfs\" the one that came last, priority counting as seconds, \"wspt\" the one with the highest 1 + priority for each uncached prompt token.",
 	"router.router_policy_config":             "The path of a YAML file with classes of requests that have queues of their own.",

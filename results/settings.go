@@ -29,6 +29,9 @@ func settings() []setting {
 		byPath[all[i].path] = &all[i]
 	}
 	for i := range all {
+		if rest, ok := strings.CutPrefix(all[i].path, estimatePath); ok {
+			all[i].doc = settingDocs["timing."+rest]
+		}
 		common := all[i].common()
 		if p, d := byPath["prefill."+common], byPath["decode."+common]; p != nil && d != nil {
 			all[i].prefill, all[i].decode, all[i].doc = p.index, d.index, settingDocs[common]
@@ -36,6 +39,9 @@ func settings() []setting {
 	}
 	return all
 }
+
+// estimatePath starts the settings of the KV router's estimate of prefill times, which are those of the timing section.
+const estimatePath = "router.prefill_timing."
 
 // common is the path of the setting in an aggregated deployment.
 func (s setting) common() string {

@@ -100,7 +100,9 @@ func (c *cluster) loop() error {
 	// Passes that started before the cap count whole.
 	for c.due.len() > 0 {
 		id := c.due.pop()
-		c.endMs = max(c.endMs, c.workers[id].LastPassStart())
+		last := c.workers[id].LastPassStart()
+		c.endMs = max(c.endMs, last)
+		c.busyMs[0] += last
 		c.workers[id].Finish() // what follows from it would arrive after the cap
 	}
 	return nil
@@ -126,6 +128,7 @@ func (c *cluster) finishDue(now float64) {
 // waits in the router may go to any worker.
 func (c *cluster) finish(id int32, now float64) {
 	c.touch(id)
+	c.busyMs[0] += now
 	for _, signal := range c.workers[id].Finish() {
 		if signal.First && !signal.Ended { // one token is the end, which the router hears of once
 			c.dispatch(c.router.PrefillDone(now, signal.Request), now)
@@ -210,6 +213,7 @@ func (c *cluster) start(now float64) error {
 		}
 		if progress {
 			c.due.set(id, end)
+			c.busyMs[0] -= now
 		}
 	}
 	c.touched = c.touched[:0]

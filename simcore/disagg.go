@@ -190,15 +190,26 @@ func (d *disaggregated) loop() error {
 	// Passes that started before the cap count whole.
 	for d.due.len() > 0 {
 		id := d.due.pop()
-		d.endMs = max(d.endMs, d.workers[id].LastPassStart())
+		last := d.workers[id].LastPassStart()
+		d.endMs = max(d.endMs, last)
+		d.busyMs[d.poolOf(id)] += last
 		d.workers[id].Finish()
 	}
 	return nil
 }
 
+// poolOf is the place of a worker's pool in [Config.Stages].
+func (d *disaggregated) poolOf(id int32) int {
+	if int(id) < len(d.prefillWorkers) {
+		return 0
+	}
+	return 1
+}
+
 // finish ends what a worker did: what waited for it to be idle goes on, and its requests take their next step.
 func (d *disaggregated) finish(id int32, now float64) {
 	d.touch(id)
+	d.busyMs[d.poolOf(id)] += now
 	for _, a := range d.deferred[id] {
 		d.actions.push(a)
 	}
@@ -452,6 +463,7 @@ func (d *disaggregated) start(now float64) error {
 		}
 		if progress {
 			d.due.set(id, end)
+			d.busyMs[d.poolOf(id)] -= now
 		}
 	}
 	d.touched = d.touched[:0]

@@ -2,7 +2,9 @@ package simcore
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/servegrid/servegrid/simcore/engine"
 	"github.com/servegrid/servegrid/simcore/metrics"
@@ -46,6 +48,30 @@ type totals struct {
 	input, output, goodOutput, reused, reusedFirst   int64
 	durationMs                                       float64
 	ttft, ttst, tpot, e2e                            metrics.Values
+	queued, handoff                                  metrics.Values
+	byPriority                                       map[int32]*classTotals
+	byPolicyClass                                    map[string]*classTotals
+}
+
+// classTotals adds up the requests of one class under an SLA.
+type classTotals struct{ arrived, good, goodOutput int64 }
+
+// classes returns the classes of a request whose goodput is reported: that of its priority and that which it names.
+func (s *simulation) classes(q *engine.Request) (ofPriority, ofPolicyClass *classTotals) {
+	t := &s.totals
+	if t.byPriority == nil {
+		t.byPriority, t.byPolicyClass = map[int32]*classTotals{}, map[string]*classTotals{}
+	}
+	hints := s.workload.Hints(int(q.Number))
+	if ofPriority = t.byPriority[hints.Priority]; ofPriority == nil {
+		ofPriority = &classTotals{}
+		t.byPriority[hints.Priority] = ofPriority
+	}
+	if ofPolicyClass = t.byPolicyClass[hints.PolicyClass]; ofPolicyClass == nil {
+		ofPolicyClass = &classTotals{}
+		t.byPolicyClass[hints.PolicyClass] = ofPolicyClass
+	}
+	return ofPriority, ofPolicyClass
 }
 
 func (t *totals) grow(n int) {
@@ -68,6 +94,9 @@ func (s *simulation) collect(requests []engine.Request) {
 		if q.Truncated {
 			t.truncated++
 		}
+		if s.classified() {
+			s.countClasses(q)
+		}
 		switch {
 		case q.State == engine.Rejected, q.State == engine.Failed:
 			t.rejected++
@@ -79,6 +108,20 @@ func (s *simulation) collect(requests []engine.Request) {
 	}
 }
 
+// classified reports whether goodput is reported by class.
+func (s *simulation) classified() bool { return s.cfg.SLA.Set() && s.workload.HasHints() }
+
+func (s *simulation) countClasses(q *engine.Request) {
+	ofPriority, ofPolicyClass := s.classes(q)
+	for _, c := range []*classTotals{ofPriority, ofPolicyClass} {
+		c.arrived++
+		if s.completed(q) && q.Tokens > 0 && s.good(q) {
+			c.good++
+			c.goodOutput += s.countedOutput(q)
+		}
+	}
+}
+
 func (s *simulation) collectCompleted(q *engine.Request) {
 	t := &s.totals
 	t.completed++
@@ -86,6 +129,13 @@ func (s *simulation) collectCompleted(q *engine.Request) {
 	t.output += s.countedOutput(q)
 	t.reused += int64(q.Reused)
 	t.reusedFirst += int64(q.ReusedFirst)
+	if s.cfg.Router.UsesIndex() {
+		t.queued.Add(q.RoutedMs - q.ArrivalMs)
+	}
+	if s.handoffs != nil {
+		h := &s.handoffs[q.Number]
+		t.handoff.Add(h.ActivatedMs - h.SourceHeldMs)
+	}
 	if q.Tokens == 0 {
 		return
 	}
@@ -141,12 +191,30 @@ func (s *simulation) report() *Report {
 		if s.arrived > 0 {
 			r.Goodput.SLAAttainment = float64(t.good) / float64(s.arrived)
 		}
+		r.GoodputByPriority = classGoodput(t.byPriority, seconds, func(p int32) string { return strconv.Itoa(int(p)) })
+		r.GoodputByPolicyClass = classGoodput(t.byPolicyClass, seconds, func(name string) string { return name })
 	}
 	return r
 }
 
+// classGoodput lists the goodput of classes in their order.
+func classGoodput[K cmp.Ordered](classes map[K]*classTotals, seconds float64, name func(K) string) []metrics.ClassGoodput {
+	var out []metrics.ClassGoodput
+	for _, k := range slices.Sorted(maps.Keys(classes)) {
+		c := classes[k]
+		out = append(out, metrics.ClassGoodput{Class: name(k), Requests: c.arrived, Goodput: metrics.Goodput{
+			CompletedRequests:    c.good,
+			RequestThroughputRPS: float64(c.good) / seconds,
+			OutputThroughputTokS: float64(c.goodOutput) / seconds,
+			SLAAttainment:        float64(c.good) / float64(c.arrived),
+		}})
+	}
+	return out
+}
+
 // reportWorkers adds the time of the workers. An aggregated deployment has it under decode.
 func (s *simulation) reportWorkers(r *Report, seconds float64) {
+	t := &s.totals
 	pools := s.cfg.Stages()
 	decode := pools[len(pools)-1]
 	r.DecodeWorkerSeconds = float64(decode.Workers) * s.endMs / 1000
@@ -157,7 +225,25 @@ func (s *simulation) reportWorkers(r *Report, seconds float64) {
 	} else if s.rules.SingleWorkerLoop && decode.Workers == 1 {
 		r.DecodeWorkerSeconds = seconds
 	}
+	r.DecodeUtilisation = utilisation(s.busyMs[len(pools)-1], r.DecodeWorkerSeconds)
+	if len(pools) > 1 {
+		r.PrefillUtilisation = utilisation(s.busyMs[0], r.PrefillWorkerSeconds)
+		handoff := t.handoff.Summary()
+		r.Handoff = &handoff
+	}
+	if s.cfg.Router.UsesIndex() {
+		queued := t.queued.Summary()
+		r.RouterQueue = &queued
+	}
 	r.GPUHours = (r.PrefillWorkerSeconds*float64(r.PrefillGPUsPerWorker) + r.DecodeWorkerSeconds*float64(r.DecodeGPUsPerWorker)) / 3600
+}
+
+// utilisation is the share of the workers' time in which they were busy.
+func utilisation(busyMs, workerSeconds float64) float64 {
+	if workerSeconds <= 0 {
+		return 0
+	}
+	return min(1, max(0, busyMs/1000/workerSeconds))
 }
 
 // good reports whether a request kept every bound of the SLA.

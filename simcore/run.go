@@ -78,12 +78,15 @@ type simulation struct {
 	passes       int64
 	extrapolated int64   // passes outside of the data behind the timing model
 	endMs        float64 // when the last event happened
-	capped       bool    // something was left to happen after the time cap
-	stuck        error   // the first dead end, where it may be beyond the cap
-	totals       totals
-	emit         func(RequestRecord)
-	records      []RequestRecord
-	handoffs     []Handoff // of each request of a disaggregated deployment
+	// busyMs is how long the workers of each pool were busy, in the order of [Config.Stages]; passes under way take off
+	// their start and add their end.
+	busyMs   [2]float64
+	capped   bool  // something was left to happen after the time cap
+	stuck    error // the first dead end, where it may be beyond the cap
+	totals   totals
+	emit     func(RequestRecord)
+	records  []RequestRecord
+	handoffs []Handoff // of each request of a disaggregated deployment
 }
 
 // checkEvery is how many steps go by between two looks at the context.

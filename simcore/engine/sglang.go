@@ -35,7 +35,8 @@ type SGLang struct {
 	run         run
 	signals     []Signal
 	emitted     []int32
-	idle        int // passes in a row that took no time and led to nothing
+	idle        int // passes in a row that led to nothing
+	barren      int // passes in a row that gave no request a token
 
 	order lpmOrder
 
@@ -164,15 +165,33 @@ func (s *SGLang) onePass(now float64) (end float64, progress bool, err error) {
 	s.signals = s.env.recordTokens(s.emitted, now, end, prefill+decode, s.signals)
 	s.enterRun(end)
 	s.run.single(now, end)
-	if end > now || len(s.emitted) > 0 || len(s.signals) > 0 {
-		s.idle = 0
+	if len(s.emitted) > 0 || len(s.signals) > 0 {
+		s.idle, s.barren = 0, 0
 		return end, true, nil
 	}
-	if s.idle++; s.idle > maxIdlePasses {
-		return now, false, s.Stuck(now)
-	}
-	return end, s.pass.progress, nil
+	return s.noToken(now, end)
 }
+
+// noToken judges a pass that gave no request anything.
+func (s *SGLang) noToken(now, end float64) (_ float64, progress bool, err error) {
+	s.idle++
+	s.barren++
+	if len(s.pass.batch) > 0 {
+		s.idle = 0
+	}
+	switch {
+	case s.env.Role == Aggregated && s.idle > maxIdlePasses, s.barren > maxBarrenPasses:
+		return now, false, s.Stuck(now)
+	case s.idle > maxIdlePasses:
+		s.idle = 0
+		return end, false, nil // hand-offs will make room
+	}
+	return end, end > now || s.pass.progress, nil
+}
+
+// maxBarrenPasses is how many passes in a row may give no request a token. Prompts of many chunks can take a
+// while.
+const maxBarrenPasses = 1 << 20
 
 // sequence returns the page identities of a request.
 func (s *SGLang) sequence(id int32) kvcache.Sequence { return s.env.sequence(id) }

@@ -144,6 +144,7 @@ func TestNothingAccepted(t *testing.T) {
 // speculatingWorker is a worker in the middle of long outputs.
 func speculatingWorker(t testing.TB, requests int) *VLLM {
 	cfg := DefaultConfig()
+	cfg.BlockSize = 64
 	cfg.NumSpeculativeTokens, cfg.AcceptanceRates = 3, "0.8,0.6,0.4"
 	cfg.NumGPUBlocks = 1 << 24
 	b := workload.NewBuilder("test", 64)

@@ -7,6 +7,11 @@ package kvcache
 // walking the tree; as only leaves go, the resident pages of any prompt form a prefix of it. The zero value must be set
 // up with [Radix.Reset]. Counts are in pages.
 type Radix struct {
+	// PageWise makes no more pages go than must, from the end of a leaf; a prompt that goes on lengthens a leaf that is
+	// its own; a node of which a prompt has a part counts as used; and what a prompt has locked does not count as used
+	// when more of it comes. Otherwise whole nodes go, what comes is a new node, and the opposite of the rest.
+	PageWise bool
+
 	nodes []radixNode // the first is the root
 	spare []int32
 	// leaves is a heap of the unlocked leaves, least recently used first.
@@ -92,12 +97,16 @@ func (r *Radix) Match(s Sequence, n int, at uint64) (pages int, end Node) {
 	}
 	used := node
 	if int(r.nodes[node].to) > pages {
+		back := node
 		node = r.split(node, int32(pages))
-		if used = node; !r.nodes[node].single {
+		switch used = node; {
+		case r.PageWise:
+			used = back
+		case !r.nodes[node].single:
 			used = r.nodes[node].parent
 		}
 	}
-	r.touch(used, at)
+	r.touch(used, int32(Root), at)
 	return pages, Node(node)
 }
 
@@ -105,8 +114,16 @@ func (r *Radix) Match(s Sequence, n int, at uint64) (pages int, end Node) {
 // down to which [Radix.Insert] has moved the lock.
 func (r *Radix) Lock(end Node) { r.lock(int32(end), int32(Root)) }
 
-// Touch notes that the pages up to a node were used.
-func (r *Radix) Touch(end Node, at uint64) { r.touch(int32(end), at) }
+// Touch notes that the pages up to a node were used; page-wise only those of the node itself.
+func (r *Radix) Touch(end Node, at uint64) { r.touch(int32(end), r.untouched(int32(end)), at) }
+
+// untouched is the node up to which a request touches what it has locked up to the node held.
+func (r *Radix) untouched(held int32) int32 {
+	if !r.PageWise || held == int32(Root) {
+		return int32(Root)
+	}
+	return r.nodes[held].parent
+}
 
 // lock locks the nodes from one up to, and without, another one above it.
 func (r *Radix) lock(node, above int32) {
@@ -143,20 +160,21 @@ func (r *Radix) Unlock(end Node) {
 // moves that lock to their end. All their nodes count as used at the given time. It returns the number of pages that
 // were not there before. Those go together, or with single one by one.
 func (r *Radix) Insert(s Sequence, held Node, n int, at uint64, single bool) (end Node, added int) {
-	if last := &r.nodes[held]; single && last.single && last.children == 0 && last.locks == 1 && last.sequence.Private == s.Private {
-		added = n - int(last.to)
-		r.name(s, last.to, int32(n), int32(held))
-		last.to = int32(n)
-		r.locked += added
-		r.touch(int32(held), at)
-		return held, added
+	if last := &r.nodes[held]; single && last.single && last.sequence.Private == s.Private && r.onlyMine(held) {
+		return held, r.lengthen(held, s, n, at)
 	}
 	pages, node := r.find(s, n)
+	used := node
 	if node != int32(Root) && int(r.nodes[node].to) > pages {
-		node = r.split(node, int32(pages))
+		if node = r.split(node, int32(pages)); !r.PageWise {
+			used = node
+		}
+	}
+	if r.PageWise && pages < n && Node(node) == held && r.onlyMine(held) {
+		return held, r.lengthen(held, s, n, at)
 	}
 	r.lock(node, int32(held))
-	r.touch(node, at)
+	r.touch(used, r.untouched(int32(held)), at)
 	if pages < n {
 		node = r.newNode(radixNode{sequence: s, from: int32(pages), to: int32(n), parent: node, locks: 1, access: at, single: single})
 		r.nodes[r.nodes[node].parent].children++
@@ -166,15 +184,31 @@ func (r *Radix) Insert(s Sequence, held Node, n int, at uint64, single bool) (en
 	return Node(node), n - pages
 }
 
-// Evict lets unlocked leaves go, least recently used first, until at least n pages are gone or none are left. It
-// returns how many went.
+// onlyMine reports whether a node that the caller has locked is a leaf which nobody else has locked.
+func (r *Radix) onlyMine(held Node) bool {
+	return held != Root && r.nodes[held].children == 0 && r.nodes[held].locks == 1
+}
+
+// lengthen makes a leaf end with the first n pages of a sequence that begins like it. It returns how many are new.
+func (r *Radix) lengthen(held Node, s Sequence, n int, at uint64) (added int) {
+	leaf := &r.nodes[held]
+	added = n - int(leaf.to)
+	r.name(s, leaf.to, int32(n), int32(held))
+	leaf.sequence, leaf.to = s, int32(n)
+	r.locked += added
+	r.touch(int32(held), r.untouched(int32(held)), at)
+	return added
+}
+
+// Evict lets unlocked leaves go, least recently used first, until at least n pages are gone, page-wise exactly n, or none
+// are left. It returns how many went.
 func (r *Radix) Evict(n int) int {
 	gone := 0
 	for gone < n && len(r.leaves) > 0 {
 		node := r.leaves[0]
 		leaf := &r.nodes[node]
 		pages := leaf.size()
-		if leaf.single {
+		if leaf.single || r.PageWise {
 			pages = min(pages, n-gone)
 		}
 		r.unname(leaf.sequence, leaf.to-int32(pages), leaf.to)
@@ -219,10 +253,10 @@ func (r *Radix) split(node, at int32) int32 {
 	return number
 }
 
-// touch notes that the nodes up to and with a node were used.
-func (r *Radix) touch(node int32, at uint64) {
+// touch notes that a node and those up to, and without, another one above it were used.
+func (r *Radix) touch(node, above int32, at uint64) {
 	leaf := r.nodes[node].place
-	for ; node != int32(Root); node = r.nodes[node].parent {
+	for ; node != above; node = r.nodes[node].parent {
 		r.nodes[node].access = max(r.nodes[node].access, at)
 	}
 	if leaf >= 0 {

@@ -12,7 +12,8 @@ import (
 // radixModel is the tree as the specification describes it: every node has its pages and its children, and is found by
 // walking from the root.
 type radixModel struct {
-	root *modelNode
+	root     *modelNode
+	pageWise bool
 }
 
 type modelNode struct {
@@ -57,17 +58,29 @@ func (m *radixModel) match(ids []uint32, at uint64) (*modelNode, int) {
 	node, within, found := m.walk(ids)
 	used := node
 	if node != m.root && within < len(node.ids) {
+		back := node
 		used = node.parent
 		node = m.cut(node, within)
+		if m.pageWise {
+			used = back
+		}
 	}
-	m.touch(used, at)
+	m.touch(used, nil, at)
 	return node, found
 }
 
-func (m *radixModel) touch(node *modelNode, at uint64) {
-	for ; node != nil; node = node.parent {
+func (m *radixModel) touch(node, above *modelNode, at uint64) {
+	for ; node != above; node = node.parent {
 		node.access = at
 	}
+}
+
+// untouched is the node up to which what a request holds is touched.
+func (m *radixModel) untouched(held *modelNode) *modelNode {
+	if m.pageWise && held != m.root {
+		return held.parent
+	}
+	return nil
 }
 
 func (m *radixModel) lock(node *modelNode, by int) {
@@ -76,12 +89,20 @@ func (m *radixModel) lock(node *modelNode, by int) {
 	}
 }
 
-func (m *radixModel) insert(ids []uint32, at uint64) *modelNode {
+// insert puts ids in for a request that holds one lock, of the path to held.
+func (m *radixModel) insert(ids []uint32, held *modelNode, at uint64) *modelNode {
 	node, within, found := m.walk(ids)
+	used := node
 	if node != m.root && within < len(node.ids) {
-		node = m.cut(node, within)
+		if node = m.cut(node, within); !m.pageWise {
+			used = node
+		}
 	}
-	m.touch(node, at)
+	m.touch(used, m.untouched(held), at)
+	if m.pageWise && node == held && node != m.root && len(node.children) == 0 && node.locks == 1 {
+		node.ids = append(slices.Clone(node.ids), ids[found:]...)
+		return node
+	}
 	if found < len(ids) {
 		leaf := &modelNode{ids: ids[found:], parent: node, access: at}
 		node.children = append(node.children, leaf)
@@ -110,6 +131,10 @@ func (m *radixModel) evict(n int) int {
 		if oldest == nil {
 			break
 		}
+		if keep := len(oldest.ids) - (n - gone); m.pageWise && keep > 0 {
+			oldest.ids = oldest.ids[:keep]
+			return n
+		}
 		gone += len(oldest.ids)
 		siblings := oldest.parent.children
 		oldest.parent.children = slices.DeleteFunc(siblings, func(c *modelNode) bool { return c == oldest })
@@ -135,7 +160,8 @@ type holder struct {
 }
 
 func newRadixMachine(t *rapid.T) *radixMachine {
-	m := &radixMachine{p: drawPrompts(t), model: radixModel{root: &modelNode{}}}
+	pageWise := rapid.Bool().Draw(t, "page-wise")
+	m := &radixMachine{p: drawPrompts(t), tree: Radix{PageWise: pageWise}, model: radixModel{root: &modelNode{}, pageWise: pageWise}}
 	m.held = make([]holder, len(m.p.sequences))
 	m.tree.Reset(m.p.limit)
 	end, _ := m.tree.Insert(m.p.sequences[0], Root, len(m.p.ids[0]), 7, true) // what Reset must forget
@@ -177,7 +203,7 @@ func (m *radixMachine) Insert(t *rapid.T) {
 		return
 	}
 	n := rapid.IntRange(h.pages, len(m.p.ids[r])).Draw(t, "n")
-	single := rapid.Bool().Draw(t, "one by one")
+	single := !m.tree.PageWise && rapid.Bool().Draw(t, "one by one")
 	present := m.resident(r, len(m.p.ids[r]))
 	if single && present > h.pages {
 		n = min(n, h.pages+1) // several at once only when nobody else has them
@@ -186,12 +212,12 @@ func (m *radixMachine) Insert(t *rapid.T) {
 	node := h.node
 	if single {
 		for k := h.pages + 1; k <= n; k++ {
-			node = m.model.insert(m.p.ids[r][:k], m.at)
+			node = m.model.insert(m.p.ids[r][:k], node, m.at)
 		}
+		m.model.touch(node, nil, m.at)
 	} else {
-		node = m.model.insert(m.p.ids[r][:n], m.at)
+		node = m.model.insert(m.p.ids[r][:n], h.node, m.at)
 	}
-	m.model.touch(node, m.at)
 	m.model.lock(node, 1)
 	m.model.lock(h.node, -1)
 	if want := n - min(n, present); added != want {
@@ -204,7 +230,7 @@ func (m *radixMachine) Touch(t *rapid.T) {
 	_, h := m.request(t)
 	if h.active {
 		m.tree.Touch(h.end, m.at)
-		m.model.touch(h.node, m.at)
+		m.model.touch(h.node, m.model.untouched(h.node), m.at)
 	}
 }
 

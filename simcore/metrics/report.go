@@ -4,7 +4,11 @@
 // recorder.go for how samples are collected while a simulation runs.
 package metrics
 
-import "math"
+import (
+	"cmp"
+	"math"
+	"slices"
+)
 
 // Summary describes one distribution with the reference's definitions: a percentile q is the sample at rank
 // round((n-1)*q/100) of the sorted samples, without interpolation; Std is the population deviation. All are 0
@@ -37,6 +41,8 @@ type Report struct {
 	// Worker time and GPUs. An aggregated deployment reports its workers under decode.
 	PrefillWorkerSeconds, DecodeWorkerSeconds float64
 	PrefillGPUsPerWorker, DecodeGPUsPerWorker int64
+	// PrefillUtilisation and DecodeUtilisation are the shares of that time in which passes were under way.
+	PrefillUtilisation, DecodeUtilisation float64
 	// GPUHours is worker time times GPUs per worker.
 	GPUHours float64
 	// OutputThroughputTokSPerGPU is OutputThroughputTokS divided by the GPUs of the deployment.
@@ -45,8 +51,16 @@ type Report struct {
 	TTFT, TTST, TPOT, ITL, E2ELatency Summary
 	// OutputTokenThroughputPerUser pools 1000/gap over every gap above 0, in tokens/s.
 	OutputTokenThroughputPerUser Summary
+	// RouterQueue is set for routers that keep requests: how long completed requests waited there, in ms.
+	RouterQueue *Summary
+	// Handoff is set for disaggregated deployments: the time from a prompt's end on the prefill worker until the decode
+	// worker had its KV cache and was idle, in ms.
+	Handoff *Summary
 	// Goodput is set when the SLA has a bound.
 	Goodput *Goodput
+	// GoodputByPriority and GoodputByPolicyClass are set when the SLA has a bound and requests tell the router anything;
+	// in the order of the classes.
+	GoodputByPriority, GoodputByPolicyClass []ClassGoodput
 	// Cost is set when the GPU is known; see [Report.WithCost].
 	Cost *Cost `json:"-"`
 	// SimulatorVersion names the semantics that produced the figures, WorkloadDigest the work that was replayed.
@@ -61,6 +75,15 @@ type Goodput struct {
 	RequestThroughputRPS, OutputThroughputTokS float64
 	// SLAAttainment is the share of all arrived requests that were good.
 	SLAAttainment float64
+}
+
+// ClassGoodput is the goodput of a class of requests: those of a priority, or those that name a policy class, where
+// the empty name stands for none.
+type ClassGoodput struct {
+	Class string
+	// Requests counts those that arrived.
+	Requests int64
+	Goodput
 }
 
 // GPUPrice is what one GPU costs and draws.
@@ -123,6 +146,8 @@ type Field struct {
 	Sampled bool
 	// Better says which way the figure gets better.
 	Better Direction
+	// Optional marks figures that only some configurations have, such as goodput.
+	Optional bool
 
 	get func(*Report) (float64, bool)
 }
@@ -145,7 +170,7 @@ func buildFields() []Field {
 			get: func(r *Report) (float64, bool) { return get(r), true }}
 	}
 	cost := func(name, unit, doc string, get func(*Cost) float64) Field {
-		return Field{Name: name, Unit: unit, Doc: doc, Better: LowerIsBetter,
+		return Field{Name: name, Unit: unit, Doc: doc, Better: LowerIsBetter, Optional: true,
 			get: func(r *Report) (float64, bool) {
 				if r.Cost == nil {
 					return 0, false
@@ -155,7 +180,7 @@ func buildFields() []Field {
 			}}
 	}
 	good := func(name, unit, doc string, integer bool, get func(*Goodput) float64) Field {
-		return Field{Name: name, Unit: unit, Doc: doc, Integer: integer, Better: HigherIsBetter,
+		return Field{Name: name, Unit: unit, Doc: doc, Integer: integer, Better: HigherIsBetter, Optional: true,
 			get: func(r *Report) (float64, bool) {
 				if r.Goodput == nil {
 					return 0, false
@@ -186,6 +211,9 @@ func buildFields() []Field {
 		real("decode_worker_seconds", "s", "Time of decode workers, or of all workers when aggregated.", LowerIsBetter, func(r *Report) float64 { return r.DecodeWorkerSeconds }),
 		count("prefill_gpus_per_worker", "GPUs", "GPUs of a prefill worker; 0 when aggregated.", Neutral, func(r *Report) int64 { return r.PrefillGPUsPerWorker }),
 		count("decode_gpus_per_worker", "GPUs", "GPUs of a decode worker, or of any worker when aggregated.", Neutral, func(r *Report) int64 { return r.DecodeGPUsPerWorker }),
+		{Name: "prefill_worker_utilisation", Unit: "ratio", Doc: "Share of the time of prefill workers in which passes were under way.", Optional: true,
+			get: func(r *Report) (float64, bool) { return r.PrefillUtilisation, r.PrefillGPUsPerWorker > 0 }},
+		real("decode_worker_utilisation", "ratio", "Share of the time of decode workers, or of all workers when aggregated, in which passes were under way.", Neutral, func(r *Report) float64 { return r.DecodeUtilisation }),
 		real("gpu_hours", "GPU-hours", "Worker time multiplied by GPUs per worker.", LowerIsBetter, func(r *Report) float64 { return r.GPUHours }),
 	}
 	for _, d := range []struct {
@@ -200,6 +228,8 @@ func buildFields() []Field {
 	} {
 		fs = append(fs, summaryFields(d.name+"_ms", "ms", d.what, LowerIsBetter, d.of)...)
 	}
+	fs = append(fs, optionalSummary("router_queue_ms", "time from arrival until the router sent the request to a worker", func(r *Report) *Summary { return r.RouterQueue })...)
+	fs = append(fs, optionalSummary("handoff_ms", "time from the end of a prompt on its prefill worker until a decode worker had its KV cache and was idle", func(r *Report) *Summary { return r.Handoff })...)
 	fs = append(fs, summaryFields("output_token_throughput_per_user", "tokens/s", "1000 / gap over every gap between tokens, pooled",
 		HigherIsBetter, func(r *Report) *Summary { return &r.OutputTokenThroughputPerUser })...)
 	return append(fs,
@@ -215,6 +245,23 @@ func buildFields() []Field {
 		cost("max_energy_kwh_per_gpu", "kWh/GPU", "Upper bound of the energy divided by the GPUs of the deployment.", func(c *Cost) float64 { return c.MaxEnergyKWhPerGPU }),
 		cost("max_energy_j_per_output_token", "J/token", "Upper bound of the energy divided by the output tokens.", func(c *Cost) float64 { return c.MaxEnergyJPerOutputToken }),
 	)
+}
+
+// optionalSummary lists the mean, the maximum and two percentiles of a distribution that not every report has.
+func optionalSummary(name, what string, of func(*Report) *Summary) []Field {
+	var out []Field
+	for _, f := range summaryFields(name, "ms", what, LowerIsBetter, func(r *Report) *Summary { return cmp.Or(of(r), &Summary{}) }) {
+		if slices.Contains([]string{"mean_" + name, "median_" + name, "p99_" + name, "max_" + name}, f.Name) {
+			get := f.get
+			f.Optional = true
+			f.get = func(r *Report) (float64, bool) {
+				v, _ := get(r)
+				return v, of(r) != nil
+			}
+			out = append(out, f)
+		}
+	}
+	return out
 }
 
 func summaryFields(name, unit, what string, better Direction, of func(*Report) *Summary) []Field {
