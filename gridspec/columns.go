@@ -46,9 +46,9 @@ func fixedColumns() []string {
 // shortName is the last part of a key path. Parts that say little by themselves take the part before in front:
 // router.policy becomes router_policy. Settings of a stage keep its name: prefill_tp.
 func shortName(path string) string {
-	if common := commonPath(path); common != path {
-		stage, _, _ := strings.Cut(path, ".")
-		return stage + "_" + shortName(common)
+	if like := likeSection(path); like != path {
+		section, _, _ := strings.Cut(path, ".")
+		return section + "_" + shortName(like)
 	}
 	parts := strings.Split(path, ".")
 	last := parts[len(parts)-1]

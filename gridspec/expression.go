@@ -76,12 +76,12 @@ func (s *Spec) variables() map[string]variable {
 	users := map[string]int{}
 	for _, k := range configKeys.leaves {
 		vars[k.path] = variable{typeOf(k), func(p *candidate) any { return p.setting(k) }}
-		if !k.workload && commonPath(k.path) == k.path {
+		if !k.workload && likeSection(k.path) == k.path {
 			users[shortName(k.path)]++
 		}
 	}
 	for _, k := range configKeys.leaves {
-		if short := shortName(k.path); !k.workload && commonPath(k.path) == k.path && users[short] == 1 {
+		if short := shortName(k.path); !k.workload && likeSection(k.path) == k.path && users[short] == 1 {
 			vars[short] = vars[k.path]
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/servegrid/servegrid/simcore"
-	"github.com/servegrid/servegrid/simcore/perfmodel"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
@@ -22,8 +21,14 @@ import (
 func (p Point) ContentID(workloadDigest string) string {
 	b := append(make([]byte, 0, 512), `{"config":`...)
 	portable := p.Config
-	for _, timing := range []*perfmodel.Config{&portable.Timing, &portable.Prefill.Timing, &portable.Decode.Timing, &portable.Router.PrefillTiming} {
-		*timing = timing.Portable()
+	if portable.Deployment.Mode == simcore.ModeDisaggregated {
+		portable.Prefill.Timing = portable.Prefill.Timing.Portable()
+		portable.Decode.Timing = portable.Decode.Timing.Portable()
+	} else {
+		portable.Timing = portable.Timing.Portable()
+	}
+	if portable.Router.PredictsItself() {
+		portable.Router.PrefillTiming = portable.Router.PrefillTiming.Portable()
 	}
 	if portable.Router.Classes != nil {
 		portable.Router.RouterPolicyConfig = portable.Router.Classes.Digest()
@@ -96,10 +101,11 @@ func appendSettings(b []byte, keys []*key, v, defaults reflect.Value) []byte {
 }
 
 func equal(a, b reflect.Value) bool {
-	if a.Comparable() {
-		return a.Equal(b)
+	switch a.Kind() {
+	case reflect.Slice, reflect.Map, reflect.Pointer, reflect.Struct, reflect.Interface:
+		return reflect.DeepEqual(a.Interface(), b.Interface())
 	}
-	return reflect.DeepEqual(a.Interface(), b.Interface())
+	return a.Equal(b) // does not allocate, unlike asking whether it may be called
 }
 
 func appendField(b []byte, v reflect.Value) []byte {

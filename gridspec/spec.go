@@ -3,6 +3,7 @@ package gridspec
 import (
 	"path/filepath"
 	"reflect"
+	"slices"
 
 	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/metrics"
@@ -99,7 +100,7 @@ func Load(src Source) (*Spec, error) {
 		c.problems.sort(layers.parser.name)
 		return nil, c.problems
 	}
-	s.warnings = append(layers.parser.warnings, s.timingWarnings()...)
+	s.warnings = slices.Concat(layers.parser.warnings, s.timingWarnings(), s.unusedSettings(tree))
 	return s, nil
 }
 

@@ -216,14 +216,7 @@ func (s *Spec) deploymentVaries() bool {
 	decides := func(g givenKeys) bool {
 		return g.deploymentMode || !s.base.given.deploymentMode && (g.workers || g.pools)
 	}
-	for _, factors := range [][]factor{s.factors, s.include} {
-		for _, f := range factors {
-			for _, o := range f.rows {
-				if decides(o.given) {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	varies := false
+	s.eachRow(func(o option) { varies = varies || decides(o.given) })
+	return varies
 }

@@ -292,7 +292,7 @@ The SLA of the spec bounds the frontier, also in ` + "`pareto`" + ` and ` + "`re
 
 const settingsText = `A setting that differs between points and is no axis has a column; its name is the key path joined by ` + "`_`" + `. Settings that are equal at all
 points are in the file's metadata instead. What prefill and decode workers of a disaggregated deployment have in common stands
-where aggregated workers have it; where they differ, the columns are ` + "`prefill_engine_…`, `decode_engine_…`, `prefill_timing_…` and\n`decode_timing_…`" + `. `+"`router_prefill_timing_…`"+` columns are like `+"`timing_…`"+`.
+where aggregated workers have it; where they differ, the columns are ` + "`prefill_engine_…`, `decode_engine_…`, `prefill_timing_…` and\n`decode_timing_…`" + `. ` + "`router_prefill_timing_…`" + ` columns are like ` + "`timing_…`" + `.
 What a point's deployment does not have is null.
 
 `

@@ -84,14 +84,14 @@ func madeUpMetrics(rng *rand.Rand, workers int, policy string, budget, concurren
 		"mean_output_token_throughput_per_user": user, "prefix_cache_reused_ratio": reuse * noise(0.05),
 		"mean_ttft_ms": ttft, "p99_ttft_ms": 3.1 * ttft, "mean_itl_ms": stepMs, "p99_itl_ms": 2.2 * stepMs,
 		"mean_tpot_ms": stepMs, "p99_tpot_ms": 1.4 * stepMs, "p99_e2e_latency_ms": 3*ttft + 420*stepMs,
-		"preemptions": math.Floor(math.Max(0, perWorker-180)),
+		"decode_worker_utilisation": math.Min(1, perWorker/300), "preemptions": math.Floor(math.Max(0, perWorker-180)),
 	}
 	out := make([]float64, len(metrics.Fields()))
 	for i, f := range metrics.Fields() {
 		out[i] = math.NaN()
 		if v, ok := known[f.Name]; ok {
 			out[i] = v
-		} else if !isGoodput(f.Name) {
+		} else if !f.Optional || isCost(f.Name) {
 			out[i] = math.Round(rng.Float64()*1e4) / 10
 			if f.Integer {
 				out[i] = math.Floor(out[i])

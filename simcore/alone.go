@@ -116,7 +116,7 @@ func (s *simulation) runOne(worker engine.Worker, own *arrivals) error {
 			continue
 		}
 		s.notePassEnd(worker, end)
-		s.busyMs[0] -= now
+		s.busy[0] += wholeNanoseconds(end) - wholeNanoseconds(now)
 		worker.Finish()
 		now = end
 	}
@@ -134,10 +134,8 @@ func (s *simulation) submit(worker engine.Worker, own *arrivals) {
 func (s *simulation) notePassEnd(worker engine.Worker, end float64) {
 	if end < s.stop {
 		s.endMs = max(s.endMs, end)
-		s.busyMs[0] += end
 	} else {
 		s.capped = true
 		s.endMs = max(s.endMs, worker.LastPassStart())
-		s.busyMs[0] += worker.LastPassStart()
 	}
 }

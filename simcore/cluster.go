@@ -99,10 +99,10 @@ func (c *cluster) loop() error {
 	}
 	// Passes that started before the cap count whole.
 	for c.due.len() > 0 {
+		end := c.due.soonest()
 		id := c.due.pop()
-		last := c.workers[id].LastPassStart()
-		c.endMs = max(c.endMs, last)
-		c.busyMs[0] += last
+		c.endMs = max(c.endMs, c.workers[id].LastPassStart())
+		c.busy[0] += wholeNanoseconds(end)
 		c.workers[id].Finish() // what follows from it would arrive after the cap
 	}
 	return nil
@@ -128,7 +128,7 @@ func (c *cluster) finishDue(now float64) {
 // waits in the router may go to any worker.
 func (c *cluster) finish(id int32, now float64) {
 	c.touch(id)
-	c.busyMs[0] += now
+	c.busy[0] += wholeNanoseconds(now)
 	for _, signal := range c.workers[id].Finish() {
 		if signal.First && !signal.Ended { // one token is the end, which the router hears of once
 			c.dispatch(c.router.PrefillDone(now, signal.Request), now)
@@ -213,7 +213,7 @@ func (c *cluster) start(now float64) error {
 		}
 		if progress {
 			c.due.set(id, end)
-			c.busyMs[0] -= now
+			c.busy[0] -= wholeNanoseconds(now)
 		}
 	}
 	c.touched = c.touched[:0]

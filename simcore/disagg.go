@@ -189,10 +189,10 @@ func (d *disaggregated) loop() error {
 	}
 	// Passes that started before the cap count whole.
 	for d.due.len() > 0 {
+		end := d.due.soonest()
 		id := d.due.pop()
-		last := d.workers[id].LastPassStart()
-		d.endMs = max(d.endMs, last)
-		d.busyMs[d.poolOf(id)] += last
+		d.endMs = max(d.endMs, d.workers[id].LastPassStart())
+		d.busy[d.poolOf(id)] += wholeNanoseconds(end)
 		d.workers[id].Finish()
 	}
 	return nil
@@ -209,7 +209,7 @@ func (d *disaggregated) poolOf(id int32) int {
 // finish ends what a worker did: what waited for it to be idle goes on, and its requests take their next step.
 func (d *disaggregated) finish(id int32, now float64) {
 	d.touch(id)
-	d.busyMs[d.poolOf(id)] += now
+	d.busy[d.poolOf(id)] += wholeNanoseconds(now)
 	for _, a := range d.deferred[id] {
 		d.actions.push(a)
 	}
@@ -463,7 +463,7 @@ func (d *disaggregated) start(now float64) error {
 		}
 		if progress {
 			d.due.set(id, end)
-			d.busyMs[d.poolOf(id)] -= now
+			d.busy[d.poolOf(id)] -= wholeNanoseconds(now)
 		}
 	}
 	d.touched = d.touched[:0]

@@ -3,6 +3,7 @@ package simcore
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 
@@ -225,9 +226,9 @@ func (s *simulation) reportWorkers(r *Report, seconds float64) {
 	} else if s.rules.SingleWorkerLoop && decode.Workers == 1 {
 		r.DecodeWorkerSeconds = seconds
 	}
-	r.DecodeUtilisation = utilisation(s.busyMs[len(pools)-1], r.DecodeWorkerSeconds)
+	r.DecodeUtilisation = utilisation(s.busy[len(pools)-1], r.DecodeWorkerSeconds)
 	if len(pools) > 1 {
-		r.PrefillUtilisation = utilisation(s.busyMs[0], r.PrefillWorkerSeconds)
+		r.PrefillUtilisation = utilisation(s.busy[0], r.PrefillWorkerSeconds)
 		handoff := t.handoff.Summary()
 		r.Handoff = &handoff
 	}
@@ -239,12 +240,15 @@ func (s *simulation) reportWorkers(r *Report, seconds float64) {
 }
 
 // utilisation is the share of the workers' time in which they were busy.
-func utilisation(busyMs, workerSeconds float64) float64 {
+func utilisation(busyNanoseconds int64, workerSeconds float64) float64 {
 	if workerSeconds <= 0 {
 		return 0
 	}
-	return min(1, max(0, busyMs/1000/workerSeconds))
+	return min(1, float64(busyNanoseconds)/1e9/workerSeconds)
 }
+
+// wholeNanoseconds rounds a time in ms.
+func wholeNanoseconds(ms float64) int64 { return int64(math.Round(ms * 1e6)) }
 
 // good reports whether a request kept every bound of the SLA.
 func (s *simulation) good(q *engine.Request) bool {

@@ -78,9 +78,9 @@ type simulation struct {
 	passes       int64
 	extrapolated int64   // passes outside of the data behind the timing model
 	endMs        float64 // when the last event happened
-	// busyMs is how long the workers of each pool were busy, in the order of [Config.Stages]; passes under way take off
-	// their start and add their end.
-	busyMs   [2]float64
+	// busy is how long the workers of each pool were busy, in ns and in the order of [Config.Stages]: what they begin takes
+	// off when it starts, and adds when it ends. Sums of whole numbers do not depend on their order.
+	busy     [2]int64
 	capped   bool  // something was left to happen after the time cap
 	stuck    error // the first dead end, where it may be beyond the cap
 	totals   totals

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,6 +44,10 @@ func writeReportJSON(path string, now time.Time, report *simcore.Report, cfg sim
 			values[f.Name] = v
 		}
 	}
+	if len(report.GoodputByPriority) > 0 {
+		values["goodput_by_priority"] = classValues(report.GoodputByPriority)
+		values["goodput_by_policy_class"] = classValues(report.GoodputByPolicyClass)
+	}
 	seconds := max(wall.Seconds(), 1e-9)
 	processed := report.TotalInputTokens + report.TotalOutputTokens
 	values["processed_tokens"] = processed
@@ -64,25 +69,65 @@ func writeReportJSON(path string, now time.Time, report *simcore.Report, cfg sim
 	return path, nil
 }
 
-// provenanceValues says in a report where the durations of passes come from.
+// provenanceValues says in a report where the durations of passes come from. Those of the pools of a disaggregated
+// deployment have its name in front.
 func provenanceValues(cfg simcore.Config) map[string]any {
-	p := cfg.Timing.Provenance()
-	values := map[string]any{"timing_source": cfg.Timing.Source, "num_gpu_blocks": cfg.Engine.NumGPUBlocks}
-	for key, text := range map[string]string{"timing_mode": cfg.Timing.UsedMode(), "timing_data": p.Data, "timing_digest": p.Digest} {
-		if text != "" {
-			values[key] = text
+	values := map[string]any{}
+	for _, pool := range namedPools(cfg) {
+		p := pool.Timing.Provenance()
+		prefix := ""
+		if pool.name != "" {
+			prefix = pool.name + "_"
 		}
-	}
-	for key, pct := range map[string]float64{"timing_prefill_error_pct": p.PrefillErrorPct, "timing_decode_error_pct": p.DecodeErrorPct} {
-		if pct != 0 {
-			values[key] = pct
+		values[prefix+"timing_source"], values[prefix+"num_gpu_blocks"] = pool.Timing.Source, pool.Engine.NumGPUBlocks
+		for key, text := range map[string]string{"timing_mode": pool.Timing.UsedMode(), "timing_data": p.Data, "timing_digest": p.Digest} {
+			if text != "" {
+				values[prefix+key] = text
+			}
 		}
-	}
-	if p.Anomaly {
-		values["timing_anomaly"] = true
+		for key, pct := range map[string]float64{"timing_prefill_error_pct": p.PrefillErrorPct, "timing_decode_error_pct": p.DecodeErrorPct} {
+			if pct != 0 {
+				values[prefix+key] = pct
+			}
+		}
+		if p.Anomaly {
+			values[prefix+"timing_anomaly"] = true
+		}
 	}
 	return values
 }
+
+// namedPool is a pool of workers with its name; that of an aggregated deployment has none.
+type namedPool struct {
+	simcore.Pool
+	name string
+}
+
+func namedPools(cfg simcore.Config) []namedPool {
+	pools := cfg.Stages()
+	if len(pools) == 1 {
+		return []namedPool{{pools[0], ""}}
+	}
+	return []namedPool{{pools[0], rolePrefill}, {pools[1], roleDecode}}
+}
+
+// classValues is the goodput of classes in a report, by their name.
+func classValues(classes []metrics.ClassGoodput) map[string]any {
+	values := map[string]any{}
+	for _, c := range classes {
+		values[className(c)] = map[string]any{
+			"num_requests":                    c.Requests,
+			"goodput_completed_requests":      c.CompletedRequests,
+			"goodput_request_throughput_rps":  c.RequestThroughputRPS,
+			"goodput_output_throughput_tok_s": c.OutputThroughputTokS,
+			"sla_attainment":                  c.SLAAttainment,
+		}
+	}
+	return values
+}
+
+// className is the name of a class; requests that name none are of the default one.
+func className(c metrics.ClassGoodput) string { return cmp.Or(c.Class, "default") }
 
 // writeNewReport writes a report under a name that no file in the folder has: the second, and a number after it
 // when several replays end in one.
@@ -154,9 +199,7 @@ func printReport(w io.Writer, report *simcore.Report, cfg simcore.Config, wall t
 			fmt.Fprintf(&b, "%s Requests: %d\n", n.name, n.count)
 		}
 	}
-	if g := report.Goodput; g != nil {
-		fmt.Fprintf(&b, "Goodput: %d requests, %.2f requests/sec, %.2f tokens/sec\n", g.CompletedRequests, g.RequestThroughputRPS, g.OutputThroughputTokS)
-	}
+	b.WriteString(servingText(report))
 	b.WriteString(timingText(report, cfg))
 	fmt.Fprintf(&b, "Wall Time (ms): %.2f\n", float64(wall.Nanoseconds())/1e6)
 	fmt.Fprintf(&b, "Prefix Cache Reused Ratio: %.2f\n", report.PrefixCacheReusedRatio)
@@ -165,12 +208,46 @@ func printReport(w io.Writer, report *simcore.Report, cfg simcore.Config, wall t
 	return printText(w, "%s", b.String())
 }
 
-// timingText says where the durations of passes come from, and what the run costs. It is empty for the models that know
-// no GPU.
+// servingText says how much was good, and what routers and hand-offs cost. It is empty where there is none of it.
+func servingText(report *simcore.Report) string {
+	var b strings.Builder
+	goodput := func(name string, g metrics.Goodput) {
+		fmt.Fprintf(&b, "%s: %d requests, %.2f requests/sec, %.2f tokens/sec, SLA attainment %.2f\n",
+			name, g.CompletedRequests, g.RequestThroughputRPS, g.OutputThroughputTokS, g.SLAAttainment)
+	}
+	if report.Goodput != nil {
+		goodput("Goodput", *report.Goodput)
+	}
+	for _, list := range []struct {
+		name    string
+		classes []metrics.ClassGoodput
+	}{{"priority", report.GoodputByPriority}, {"policy class", report.GoodputByPolicyClass}} {
+		for _, c := range list.classes {
+			if len(list.classes) > 1 {
+				goodput(fmt.Sprintf("Goodput of %s %s", list.name, className(c)), c.Goodput)
+			}
+		}
+	}
+	if q := report.RouterQueue; q != nil && q.Max > 0 {
+		fmt.Fprintf(&b, "Router Queue (ms): avg %s, p99 %s, max %s\n", grouped(q.Mean), grouped(q.P99), grouped(q.Max))
+	}
+	if h := report.Handoff; h != nil {
+		fmt.Fprintf(&b, "KV Hand-off (ms): avg %s, p99 %s, max %s\n", grouped(h.Mean), grouped(h.P99), grouped(h.Max))
+		fmt.Fprintf(&b, "Utilisation: prefill workers %.2f, decode workers %.2f\n", report.PrefillUtilisation, report.DecodeUtilisation)
+	}
+	return b.String()
+}
+
+// timingText says where the durations of passes come from, and what the deployment costs. It is empty for the models that
+// know no GPU.
 func timingText(report *simcore.Report, cfg simcore.Config) string {
 	var b strings.Builder
-	if p := cfg.Timing.Provenance(); p.Data != "" {
-		fmt.Fprintf(&b, "Timing: %s, %s%s; %d KV blocks a worker\n", cfg.Timing.Source, p.Data, errorText(cfg.Timing, p), cfg.Engine.NumGPUBlocks)
+	for _, pool := range namedPools(cfg) {
+		p := pool.Timing.Provenance()
+		if p.Data == "" {
+			continue
+		}
+		fmt.Fprintf(&b, "Timing%s: %s, %s%s; %d KV blocks a worker\n", of(pool.name), pool.Timing.Source, p.Data, errorText(pool.Timing, p), pool.Engine.NumGPUBlocks)
 		if p.Anomaly {
 			fmt.Fprintf(&b, "Warning: the source of these tables is suspect: %s.\n", perfmodel.AnomalyMeaning)
 		}
@@ -183,9 +260,18 @@ func timingText(report *simcore.Report, cfg simcore.Config) string {
 	case c.USD > 0:
 		fmt.Fprintf(&b, "Cost: %.4g USD, %.4g USD per million input tokens, %.4g USD per million output tokens\n", c.USD, c.USDPerMtokInput, c.USDPerMtokOutput)
 	default:
-		fmt.Fprintf(&b, "Cost: no price of %s; give one with --set prices.%[1]s=USD\n", cfg.Timing.GPU)
+		gpu := cfg.Stages()[0].Timing.GPU
+		fmt.Fprintf(&b, "Cost: no price of %s; give one with --set prices.%[1]s=USD\n", gpu)
 	}
 	return b.String()
+}
+
+// of names a pool after what it has.
+func of(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " of " + name
 }
 
 // errorText says how far prices may be off. Tables are compared with the program that they come from, not with a GPU.

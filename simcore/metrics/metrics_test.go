@@ -178,8 +178,9 @@ func TestFields(t *testing.T) {
 		}
 		needsSLA := strings.Contains(f.Name, "goodput") || f.Name == "sla_attainment"
 		needsGPU := strings.HasPrefix(f.Name, "cost_") || strings.HasPrefix(f.Name, "max_energy_")
-		if _, ok := f.Value(&report); ok == (needsSLA || needsGPU) {
-			t.Errorf("%s: a report without SLA and GPU has it: %v", f.Name, ok)
+		needsMore := f.Name == "prefill_worker_utilisation" || strings.HasSuffix(f.Name, "_router_queue_ms") || strings.HasSuffix(f.Name, "_handoff_ms")
+		if _, ok := f.Value(&report); ok == f.Optional || f.Optional != (needsSLA || needsGPU || needsMore) {
+			t.Errorf("%s: optional is %v, and a plain report has it: %v", f.Name, f.Optional, ok)
 		}
 	}
 	for _, key := range referenceKeys(t) {
@@ -219,7 +220,9 @@ func TestFieldsReadTheirFigure(t *testing.T) {
 		}
 		return s
 	}
+	queue, handoff := summary(), summary()
 	r := Report{
+		PrefillUtilisation: 35, DecodeUtilisation: 36, RouterQueue: &queue, Handoff: &handoff,
 		NumRequests: 1, CompletedRequests: 2, RejectedRequests: 3, TruncatedRequests: 4, UnfinishedRequests: 5, Preemptions: 6,
 		TotalInputTokens: 7, TotalOutputTokens: 8, DurationMs: 9, RequestThroughputRPS: 10, InputThroughputTokS: 11,
 		OutputThroughputTokS: 12, TotalThroughputTokS: 13, PrefixCacheReusedRatio: 14, FirstAdmissionReusedRatio: 15,
@@ -238,7 +241,7 @@ func TestFieldsReadTheirFigure(t *testing.T) {
 		}
 		by[v] = f.Name
 	}
-	if want := 34 + 6*9; len(by) != want {
+	if want := 36 + 6*9 + 2*4; len(by) != want {
 		t.Errorf("%d fields, want %d", len(by), want)
 	}
 	for name, want := range map[string]float64{"p99_ttft_ms": r.TTFT.P99, "median_itl_ms": r.ITL.Median,

@@ -1,0 +1,139 @@
+package gridspec
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/simcore/engine"
+	"github.com/servegrid/servegrid/simcore/router"
+)
+
+// use is what settings need to change anything.
+type use struct {
+	// of reports whether it is about a setting.
+	of func(path string) bool
+	// needs reports whether a configuration makes use of the setting; why says what that takes.
+	needs func(*simcore.Config) bool
+	why   string
+}
+
+func uses() []use {
+	below := func(sections ...string) func(string) bool {
+		return func(path string) bool {
+			return slices.ContainsFunc(sections, func(s string) bool { return path == s || strings.HasPrefix(path, s+".") })
+		}
+	}
+	common := func(sections ...string) func(string) bool {
+		inCommon := below(sections...)
+		return func(path string) bool { return inCommon(commonPath(path)) }
+	}
+	runs := func(engineType string) func(*simcore.Config) bool {
+		return func(c *simcore.Config) bool {
+			return slices.ContainsFunc(c.Stages(), func(p simcore.Pool) bool { return p.Engine.Type == engineType })
+		}
+	}
+	routes := func(policies ...string) func(*simcore.Config) bool {
+		return func(c *simcore.Config) bool { return slices.Contains(policies, c.Router.Policy) }
+	}
+	ofKVRouter := func(path string) bool {
+		return strings.HasPrefix(path, "router.") && !below("router.policy", "router.seed", "router.prefix_affinity_tokens")(path)
+	}
+	return []use{
+		{common("engine.sglang"), runs(engine.TypeSGLang), "only engine.type sglang has it"},
+		{common("engine.trtllm"), runs(engine.TypeTensorRTLLM), "only engine.type trtllm has it"},
+		{
+			common("engine.kv_transfer_bandwidth", "engine.kv_transfer_timing_mode", "engine.kv_bytes_per_token"),
+			func(c *simcore.Config) bool { return c.Deployment.Mode == simcore.ModeDisaggregated },
+			"only deployment.mode disaggregated transfers KV caches",
+		},
+		{
+			below("decode.engine.kv_transfer_bandwidth", "decode.engine.kv_transfer_timing_mode"),
+			func(*simcore.Config) bool { return false },
+			"the prefill workers decide how KV caches are transferred; write it in prefill.engine",
+		},
+		{ofKVRouter, routes(router.PolicyKVRouter), "only router.policy kv_router has it"},
+		{below("router.prefix_affinity_tokens"), routes(router.PolicyPrefixAffinity), "only router.policy prefix_affinity has it"},
+		{
+			below("router.seed"),
+			func(c *simcore.Config) bool {
+				return c.Router.Policy != router.PolicyRoundRobin && c.Router.Policy != router.PolicyPrefixAffinity
+			},
+			"nothing is drawn with this router.policy",
+		},
+		{
+			below("router.prefill_timing"),
+			func(c *simcore.Config) bool { return c.Router.RouterPrefillLoadModel == router.PrefillLoadAIC },
+			"only router.router_prefill_load_model aic predicts prompts",
+		},
+		{
+			below("router.model_name"),
+			func(c *simcore.Config) bool { return c.Router.RouterPolicyConfig != "" },
+			"it selects a profile of router.router_policy_config, which is not given",
+		},
+	}
+}
+
+// unusedSettings finds settings that are written, in the base or for points, and that no point makes use of.
+func (s *Spec) unusedSettings(tree map[string]any) Problems {
+	configs := s.possible()
+	var out Problems
+	warned := map[string]bool{}
+	check := func(path, at string) {
+		for _, u := range uses() {
+			if !u.of(path) || warned[at] || slices.ContainsFunc(configs, func(c *simcore.Config) bool { return u.needs(c) }) {
+				continue
+			}
+			warned[at] = true
+			p := Problem{Where: s.layers.parser.origins.where(at)}
+			p.Path, p.Allowed = at, "it changes nothing: "+u.why
+			out = append(out, p)
+		}
+	}
+	for _, k := range configKeys.leaves {
+		if !k.workload && writes(tree, k.path) {
+			check(k.path, k.path)
+		}
+	}
+	s.eachRow(func(o option) {
+		for _, a := range o.set {
+			if !a.key.workload {
+				check(a.key.path, strings.TrimSuffix(a.at, lastIndex(a.at)))
+			}
+		}
+	})
+	return out
+}
+
+// possible returns configurations of the base and of the base with one row of a factor: between them they have every
+// value of the settings that decide about the use of others.
+func (s *Spec) possible() []*simcore.Config {
+	type decisive struct{ mode, types, policy, load, file string }
+	var out []*simcore.Config
+	seen := map[decisive]bool{}
+	add := func(o option) {
+		point := s.with(o)
+		c := &point.config
+		d := decisive{mode: c.Deployment.Mode, policy: c.Router.Policy, load: c.Router.RouterPrefillLoadModel, file: c.Router.RouterPolicyConfig}
+		for _, p := range c.Stages() {
+			d.types += p.Engine.Type + " "
+		}
+		if !seen[d] {
+			seen[d] = true
+			out = append(out, c)
+		}
+	}
+	add(option{})
+	s.eachRow(add)
+	return out
+}
+
+func (s *Spec) eachRow(visit func(option)) {
+	for _, factors := range [][]factor{s.factors, s.include} {
+		for _, f := range factors {
+			for _, o := range f.rows {
+				visit(o)
+			}
+		}
+	}
+}
