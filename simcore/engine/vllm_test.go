@@ -126,12 +126,13 @@ func TestWorkerKeepsItsBooks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		env := drawEnvironment(t)
 		v := NewVLLM(env, 0)
-		now, next := 0.0, 0
+		now, next, waits := 0.0, 0, false
 		for step := 0; next < len(env.Requests) || v.HasWork(); step++ {
 			if step > 100_000 {
 				t.Fatal("no end")
 			}
-			for next < len(env.Requests) && (!v.HasWork() || rapid.Bool().Draw(t, "arrives")) {
+			for next < len(env.Requests) && (!v.HasWork() || waits || rapid.Bool().Draw(t, "arrives")) {
+				waits = false
 				env.Requests[next].ArrivalMs = now
 				v.Submit(int32(next))
 				next++
@@ -144,7 +145,7 @@ func TestWorkerKeepsItsBooks(t *testing.T) {
 			if err != nil || end < now {
 				t.Fatalf("a pass at %v ends at %v: %v", now, end, err)
 			}
-			if !progress {
+			if waits = !progress; waits {
 				continue
 			}
 			for _, signal := range v.Finish() {
