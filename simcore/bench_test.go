@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/servegrid/servegrid/simcore/engine"
 	"github.com/servegrid/servegrid/simcore/router"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
@@ -39,6 +40,23 @@ func BenchmarkRunKVRouter(b *testing.B) {
 	}
 }
 
+// BenchmarkRunSGLang simulates the same hour with the SGLang-style scheduler, whose decode steps all take different times.
+// The name is the number of tokens per page.
+func BenchmarkRunSGLang(b *testing.B) {
+	w, err := workload.PresetSpec{Name: workload.PresetChat, Seed: 1}.Generate()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, page := range []int{1, 64} {
+		b.Run(fmt.Sprint(page), func(b *testing.B) {
+			cfg := dynamoConfig()
+			cfg.Engine.Type, cfg.Deployment.Workers = engine.TypeSGLang, 8
+			cfg.Engine.BlockSize, cfg.Engine.NumGPUBlocks = page, 1<<20/page
+			benchmarkRun(b, cfg, w)
+		})
+	}
+}
+
 // BenchmarkRunSessions simulates coding agents, whose turns couple the workers.
 func BenchmarkRunSessions(b *testing.B) {
 	w, err := workload.PresetSpec{Name: workload.PresetAgentic, Requests: 12_000, Rate: 2, Seed: 1}.Generate()
@@ -66,18 +84,27 @@ func benchmarkRun(b *testing.B, cfg Config, w *workload.Workload) {
 // TestPassesAllocateNothing checks that a simulation with four times the passes allocates no more often.
 func TestPassesAllocateNothing(t *testing.T) {
 	for _, opt := range []Options{{}, {oneClock: true}, {everyPass: true}, {model: growing{}}} {
-		allocs := func(output int) float64 {
-			w := requestsOf(t, 200, output, 40)
-			cfg := DefaultConfig()
-			return testing.AllocsPerRun(3, func() {
-				if _, err := Run(context.Background(), cfg, w, opt); err != nil {
-					t.Fatal(err)
-				}
-			})
-		}
-		// Lists grow by doubling, so a few more allocations are no sign of one a pass.
-		if few, many := allocs(200), allocs(800); many > few+10 {
-			t.Errorf("%+v: %v allocations for 200 output tokens a request, %v for 800", opt, few, many)
-		}
+		checkAllocations(t, engine.TypeVLLM, opt)
+	}
+	for _, opt := range []Options{{}, {everyPass: true}} {
+		checkAllocations(t, engine.TypeSGLang, opt)
+	}
+}
+
+func checkAllocations(t *testing.T, engineType string, opt Options) {
+	t.Helper()
+	allocs := func(output int) float64 {
+		w := requestsOf(t, 200, output, 40)
+		cfg := DefaultConfig()
+		cfg.Engine.Type, cfg.Engine.BlockSize = engineType, 64
+		return testing.AllocsPerRun(3, func() {
+			if _, err := Run(context.Background(), cfg, w, opt); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	// Lists grow by doubling, so a few more allocations are no sign of one a pass.
+	if few, many := allocs(200), allocs(800); many > few+10 {
+		t.Errorf("%s, %+v: %v allocations for 200 output tokens a request, %v for 800", engineType, opt, few, many)
 	}
 }

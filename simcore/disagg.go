@@ -183,6 +183,9 @@ func (d *disaggregated) loop() error {
 				return err
 			}
 		}
+		if d.due.soonest() <= now {
+			continue // a run was cut short at a pass that ends right now, which comes before passes start
+		}
 		if err := d.start(now); err != nil {
 			return err
 		}

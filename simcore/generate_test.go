@@ -104,6 +104,7 @@ func drawConfig(t *rapid.T, s shape) Config {
 	e.DecodeSpeedupRatio = rapid.SampledFrom([]float64{0, 1, 1.7}).Draw(t, "decode speedup")
 	e.PreemptionMode = rapid.SampledFrom(engine.PreemptionModes()).Draw(t, "preemption")
 	e.ContextLength = rapid.SampledFrom([]int{0, 0, 60, 150}).Draw(t, "context")
+	drawScheduler(t, e)
 	if rapid.Bool().Draw(t, "fixed") {
 		c.Timing.Source, c.Timing.DecodeMs = perfmodel.SourceFixed, 2
 		c.Timing.PrefillMs = rapid.SampledFrom([]float64{0, 1, 10}).Draw(t, "prefill ms")
@@ -116,6 +117,21 @@ func drawConfig(t *rapid.T, s shape) Config {
 		c.SLA = SLA{TTFTMs: 40, ITLMs: 7}
 	}
 	return c
+}
+
+// drawScheduler draws the scheduler and what only one of them has.
+func drawScheduler(t *rapid.T, e *engine.Config) {
+	e.Type = rapid.SampledFrom(engine.Types()).Draw(t, "engine")
+	if e.Type != engine.TypeSGLang {
+		return
+	}
+	e.SGLang = engine.SGLangConfig{
+		SchedulePolicy:           rapid.SampledFrom(engine.SchedulePolicies()).Draw(t, "schedule policy"),
+		ChunkedPrefillSize:       e.BlockSize * rapid.SampledFrom([]int{0, 1, 2, 10}).Draw(t, "chunk"),
+		MaxPrefillTokens:         rapid.SampledFrom([]int{0, 0, 16, 100}).Draw(t, "prefill tokens"),
+		ClipMaxNewTokens:         rapid.SampledFrom([]int{0, 1, 10}).Draw(t, "clip"),
+		ScheduleConservativeness: rapid.SampledFrom([]float64{0, .1, 1}).Draw(t, "conservativeness"),
+	}
 }
 
 // drawRouter makes a router that often keeps requests.
@@ -205,7 +221,7 @@ func simulate(t rapid.TB, cfg Config, w *workload.Workload, opt Options) outcome
 
 // lives compares what users can see of two outcomes.
 var lives = cmp.Options{
-	cmpopts.IgnoreUnexported(engine.Request{}),
+	cmpopts.IgnoreUnexported(engine.Request{}, Handoff{}),
 	cmpopts.SortSlices(func(a, b RequestRecord) bool { return a.Request < b.Request }),
 }
 

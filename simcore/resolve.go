@@ -2,6 +2,7 @@ package simcore
 
 import (
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/servegrid/servegrid/simcore/engine"
@@ -69,6 +70,12 @@ func (s Stage) resolve(set rules.Set, valid bool) (Stage, problem.List) {
 	if s.Engine.ContextLength == 0 && timing.ContextLength > 0 && !set.UnlimitedContext && valid {
 		// An engine does not start with a context that its pool cannot hold once.
 		s.Engine.ContextLength = min(timing.ContextLength, s.Engine.NumGPUBlocks*s.Engine.BlockSize)
+	}
+	if s.Engine.KVBytesPerToken == 0 && s.Engine.KVTransferBandwidth > 0 && timing.Memory != nil && !set.NoTransferEstimate && valid {
+		// Each GPU sends its part of the cache over a link of its own. Where some layers stop at a window, a token of a
+		// prompt of usual length counts.
+		const usual = 4096
+		s.Engine.KVBytesPerToken = int(math.Round(timing.Memory.KV.Bytes(usual) / usual))
 	}
 	return s, l
 }

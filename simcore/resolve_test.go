@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/servegrid/servegrid/simcore/engine"
 	"github.com/servegrid/servegrid/simcore/rules"
 )
 
@@ -49,6 +50,37 @@ func TestResolveMemory(t *testing.T) {
 		}
 		if again, problems := got.Resolve(); again != got || len(problems) > 0 {
 			t.Errorf("%s: resolved twice it is %+v %v", test.name, again, problems)
+		}
+	}
+}
+
+// TestResolveTransfer checks when the size of a token's KV cache, which says how long its transfer takes, follows from the
+// model.
+func TestResolveTransfer(t *testing.T) {
+	const ofModel = 131072 // 32 layers, keys and values of 8 heads of 128 two-byte numbers
+	for _, test := range []struct {
+		name   string
+		change func(c *Config, e *engine.Config)
+		want   int
+	}{
+		{"estimated", func(*Config, *engine.Config) {}, ofModel},
+		{"given", func(_ *Config, e *engine.Config) { e.KVBytesPerToken = 7 }, 7},
+		{"half on each of two GPUs", func(c *Config, _ *engine.Config) { c.Prefill.Timing.TP = 2 }, ofModel / 2},
+		{"instant transfer", func(_ *Config, e *engine.Config) { e.KVTransferBandwidth = 0 }, 0},
+		{"unknown model", func(c *Config, _ *engine.Config) { c.Prefill.Timing = DefaultConfig().Timing }, 0},
+		{"reference", func(c *Config, _ *engine.Config) { c.Compat = rules.Dynamo13 }, 0},
+	} {
+		cfg := DefaultConfig()
+		cfg.Deployment = Deployment{Mode: ModeDisaggregated, PrefillWorkers: 1, DecodeWorkers: 1}
+		cfg.Engine.KVTransferBandwidth = 64
+		cfg.Timing.GPU, cfg.Timing.Model = "h200", "llama-3.1-8b"
+		cfg.Prefill, cfg.Decode = Stage{cfg.Engine, cfg.Timing}, Stage{cfg.Engine, cfg.Timing}
+		test.change(&cfg, &cfg.Prefill.Engine)
+		got, problems := cfg.Resolve()
+		if len(problems) > 0 {
+			t.Errorf("%s: %v", test.name, problems)
+		} else if tokens := got.Prefill.Engine.KVBytesPerToken; tokens != test.want {
+			t.Errorf("%s: %d bytes a token, want %d", test.name, tokens, test.want)
 		}
 	}
 }

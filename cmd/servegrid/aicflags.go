@@ -37,10 +37,13 @@ func addAICFlags(fs *pflag.FlagSet) {
 	}
 }
 
-func aicFlagNames() []string {
-	names := make([]string, len(aicFlags))
-	for i, f := range aicFlags {
-		names[i] = f.name
+// effectiveAICFlags are those that say something: a dtype can be left open in several ways.
+func effectiveAICFlags(flags *pflag.FlagSet) []string {
+	var names []string
+	for _, f := range aicFlags {
+		if !strings.HasSuffix(f.name, "-dtype") || referenceDType(flags.Lookup(f.name).Value.String()) != "" {
+			names = append(names, f.name)
+		}
 	}
 	return names
 }

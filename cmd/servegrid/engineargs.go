@@ -15,13 +15,6 @@ import (
 	"github.com/servegrid/servegrid/simcore/engine"
 )
 
-// tierArgs are the engine arguments of the reference about KV memory tiers, which are the spec's section tiers.
-var tierArgs = []string{
-	"num_g2_blocks", "num_g3_blocks", "offload_batch_size", "enable_g4_storage",
-	"bandwidth_g1_to_g2_gbps", "bandwidth_g2_to_g1_gbps", "bandwidth_g2_to_g3_gbps", "bandwidth_g3_to_g2_gbps",
-	"bandwidth_g2_to_g4_gbps", "bandwidth_g4_to_g2_gbps",
-}
-
 // timingArgs maps engine arguments of the reference to the spec's timing section.
 var timingArgs = map[string]string{
 	"aic_tp_size": "tp", "aic_attention_dp_size": "dp", "aic_moe_ep_size": "ep",
@@ -62,7 +55,7 @@ func moveEngineArgs(flag, role string, engine, spec map[string]any) (notes []str
 		spec[role] = a.stage
 	}
 	a.stage["engine"] = engine
-	a.dropInert()
+	a.dropInert(inertEngineArgs, "it is for live serving or planners")
 	a.checkRole()
 	a.moveTiers()
 	a.moveTiming()
@@ -88,13 +81,14 @@ func (a *engineArgs) refuse(key, format string, args ...any) {
 // compat reports whether the rules of the reference apply.
 func (a *engineArgs) compat() bool { return a.spec["compat"] != nil }
 
-func (a *engineArgs) dropInert() {
-	given, wrong := dropInert(a.engine, inertEngineArgs)
+// dropInert checks and drops arguments that change nothing, and says why.
+func (a *engineArgs) dropInert(inert map[string]inertArg, why string) {
+	given, wrong := dropInert(a.engine, inert)
 	for _, w := range wrong {
 		a.problems = append(a.problems, a.flag+": "+w)
 	}
 	for _, key := range given {
-		a.notes = append(a.notes, fmt.Sprintf("%s: %s changes nothing here: it is for live serving or planners", a.flag, key))
+		a.notes = append(a.notes, fmt.Sprintf("%s: %s changes nothing here: %s", a.flag, key, why))
 	}
 }
 
@@ -126,26 +120,23 @@ func (a *engineArgs) checkRole() {
 	}
 }
 
-// moveTiers moves what is about memory tiers. The releases of the reference check it and have none.
+// moveTiers moves what is about memory tiers to the section of that name. The reference checks it and has none.
 func (a *engineArgs) moveTiers() {
-	tiers := map[string]any{}
-	for _, key := range tierArgs {
-		if v, ok := a.take(key); ok {
-			tiers[key] = v
-		}
-	}
 	if !a.compat() {
-		for _, key := range slices.Sorted(maps.Keys(tiers)) {
-			a.move(key, "tiers", key, tiers[key])
+		for _, key := range slices.Sorted(maps.Keys(inertTierArgs)) {
+			if v, ok := a.take(key); ok {
+				a.move(key, "tiers", key, v)
+			}
 		}
 		return
 	}
+	blocks, _ := jsonNumber(a.engine["num_g2_blocks"])
 	for _, key := range []string{"num_g3_blocks", "enable_g4_storage"} {
-		blocks, _ := jsonNumber(tiers["num_g2_blocks"])
-		if v := tiers[key]; v != nil && v != false && v != any(json.Number("0")) && blocks == 0 {
+		if v := a.engine[key]; v != nil && v != false && v != any(json.Number("0")) && blocks == 0 {
 			a.refuse(key, "is %s and there is no num_g2_blocks; the lower tiers are filled from host memory", briefly(v))
 		}
 	}
+	a.dropInert(inertTierArgs, "the reference has no memory tiers")
 }
 
 // moveQueuePolicy moves the router's queue policy, which wins over that of the router's own arguments.
@@ -238,19 +229,18 @@ func (a *engineArgs) timing(key string) any {
 // moveTiming moves what says how long a pass takes.
 func (a *engineArgs) moveTiming() {
 	tables := a.asksForTables()
-	a.dropMemoryShares(tables)
+	a.dropUnpriced(tables)
 	a.expertParallel()
 	for _, key := range slices.Sorted(maps.Keys(timingArgs)) {
 		v, ok := a.take(key)
 		if strings.HasSuffix(key, "_dtype") {
 			v, ok = referenceDType(v), ok && referenceDType(v) != ""
 		}
-		// The reference counts GPUs by these even without tables, and ignores the others then.
-		if ok && (tables || slices.Contains([]string{"aic_tp_size", "aic_attention_dp_size", "planner_profile_data"}, key)) {
+		if ok {
 			a.set(key, timingArgs[key], v)
 		}
 	}
-	if v, ok := a.take("aic_comm_dtype"); ok && tables && !slices.Contains([]any{"", "half"}, referenceDType(v)) {
+	if v, ok := a.take("aic_comm_dtype"); ok && !slices.Contains([]any{"", "half"}, referenceDType(v)) {
 		a.refuse("aic_comm_dtype", "is %s; the tables have communication in half precision only, leave it out", briefly(v))
 	}
 }
@@ -280,14 +270,20 @@ func (a *engineArgs) moveSpeculation() {
 	}
 }
 
-// dropMemoryShares drops the shares of the GPU's memory where neither GPU nor model is named: the reference ignores them
-// then.
-func (a *engineArgs) dropMemoryShares(tables bool) {
-	if tables || a.timing("gpu") != nil || a.timing("model") != nil {
+// dropUnpriced drops what the reference ignores where no tables are asked for. It counts GPUs all the same, so their
+// numbers stay.
+func (a *engineArgs) dropUnpriced(tables bool) {
+	if tables {
 		return
 	}
-	for _, key := range []string{"gpu_memory_utilization", "mem_fraction_static", "free_gpu_memory_fraction"} {
-		delete(a.engine, key)
+	for key := range inertWithoutTables {
+		if strings.HasSuffix(key, "_dtype") && referenceDType(a.engine[key]) == "" {
+			delete(a.engine, key)
+		}
+	}
+	a.dropInert(inertWithoutTables, "it is about the tables that aic_backend asks for")
+	if a.timing("gpu") == nil && a.timing("model") == nil {
+		a.dropInert(inertWithoutGPU, "neither GPU nor model is named")
 	}
 }
 
@@ -370,5 +366,14 @@ func referenceDType(v any) any {
 	return text
 }
 
-// briefly is a value as an error repeats it.
-func briefly(v any) string { return gridspec.Excerpt(fmt.Sprint(v)) }
+// briefly is a value of a JSON object as an error repeats it.
+func briefly(v any) string {
+	if text, ok := v.(string); ok {
+		return gridspec.Excerpt(text)
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return gridspec.Excerpt(fmt.Sprint(v))
+	}
+	return gridspec.Excerpt(string(text))
+}

@@ -130,8 +130,11 @@ type peerCase struct {
 
 // TestGoldenPeer replays the recorded runs of the newest peer under the default rules and compares every request.
 func TestGoldenPeer(t *testing.T) {
-	cases := append(readPeerCases(t, "peer.json.gz"), readPeerCases(t, "speculative_peer.json.gz")...)
-	for _, c := range append(cases, readPeerCases(t, "stack_peer.json.gz")...) {
+	var cases []peerCase
+	for _, name := range []string{"peer.json.gz", "speculative_peer.json.gz", "stack_peer.json.gz", "sglang_peer.json.gz"} {
+		cases = append(cases, readPeerCases(t, name)...)
+	}
+	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
 			dir := t.TempDir()
 			w := c.Config.Engine.Workers.Aggregated

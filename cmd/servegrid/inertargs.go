@@ -4,10 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
-
-	"github.com/servegrid/servegrid/gridspec"
 )
 
 // inertArg is an argument of the reference that changes nothing in a replay, which checks it all the same.
@@ -59,6 +58,15 @@ func wholeAtLeast(least float64) func(any) string {
 	}
 }
 
+func port(v any) string {
+	if f, ok := jsonNumber(v); wholeAtLeast(0)(v) != "" || !ok || f > math.MaxUint16 {
+		return "give a port number"
+	}
+	return ""
+}
+
+func anything(any) string { return "" }
+
 func unitShare(v any) string {
 	if f, ok := jsonNumber(v); !ok || f < 0 || f > 1 {
 		return "give 0 to 1"
@@ -79,13 +87,48 @@ func jsonNumber(v any) (float64, bool) {
 var inertEngineArgs = map[string]inertArg{
 	"startup_time":               {atLeast(0), true},
 	"enable_local_indexer":       {anyBool, false},
-	"bootstrap_port":             {wholeAtLeast(0), true},
+	"bootstrap_port":             {port, true},
 	"handoff_session_timeout_ms": {wholeAtLeast(1), false},
-	"zmq_kv_events_port":         {wholeAtLeast(0), true},
-	"zmq_replay_port":            {wholeAtLeast(0), true},
+	"zmq_kv_events_port":         {port, true},
+	"zmq_replay_port":            {port, true},
 	"response_replay_trace_path": {anyText, true},
-	"has_perf_model":             {anyBool, false},
+	"has_perf_model":             {anything, true},
 	"reasoning":                  {reasoning, true},
+}
+
+// inertTierArgs are about KV memory tiers, which the releases of the reference check and do not have.
+var inertTierArgs = map[string]inertArg{
+	"num_g2_blocks":           {wholeAtLeast(0), true},
+	"num_g3_blocks":           {wholeAtLeast(0), true},
+	"offload_batch_size":      {wholeAtLeast(0), true},
+	"enable_g4_storage":       {anyBool, false},
+	"bandwidth_g1_to_g2_gbps": {atLeast(0), true},
+	"bandwidth_g2_to_g1_gbps": {atLeast(0), true},
+	"bandwidth_g2_to_g3_gbps": {atLeast(0), true},
+	"bandwidth_g3_to_g2_gbps": {atLeast(0), true},
+	"bandwidth_g2_to_g4_gbps": {atLeast(0), true},
+	"bandwidth_g4_to_g2_gbps": {atLeast(0), true},
+}
+
+// inertWithoutTables are about timing tables and change nothing where none are asked for.
+var inertWithoutTables = map[string]inertArg{
+	"aic_system":          {anyText, true},
+	"aic_model_path":      {anyText, true},
+	"aic_backend_version": {anyText, true},
+	"aic_moe_tp_size":     {wholeAtLeast(0), true},
+	"aic_moe_ep_size":     {wholeAtLeast(0), true},
+	"aic_gemm_dtype":      {anyText, true},
+	"aic_moe_dtype":       {anyText, true},
+	"aic_fmha_dtype":      {anyText, true},
+	"aic_kv_cache_dtype":  {anyText, true},
+	"aic_comm_dtype":      {anyText, true},
+}
+
+// inertWithoutGPU share out the memory of a GPU and change nothing where none is named.
+var inertWithoutGPU = map[string]inertArg{
+	"gpu_memory_utilization":   {unitShare, true},
+	"mem_fraction_static":      {unitShare, true},
+	"free_gpu_memory_fraction": {unitShare, true},
 }
 
 // inertRouterArgs belong to live serving.
@@ -133,7 +176,7 @@ func dropInert(args map[string]any, inert map[string]inertArg) (given, wrong []s
 		}
 		given = append(given, key)
 		if allowed := arg.check(v); allowed != "" {
-			wrong = append(wrong, fmt.Sprintf("%s: %s is not allowed; %s", key, gridspec.Excerpt(fmt.Sprint(v)), allowed))
+			wrong = append(wrong, fmt.Sprintf("%s: %s is not allowed; %s", key, briefly(v), allowed))
 		}
 	}
 	return given, wrong

@@ -17,6 +17,9 @@ const maxArgumentBytes = 16 << 20
 // jsonSection reads the JSON object that a flag gives, or that is in the file which it names.
 func jsonSection(flag, text string) (map[string]any, error) {
 	shown := gridspec.Excerpt(text)
+	if strings.TrimSpace(text) == "" {
+		return nil, fmt.Errorf("%s is empty; give a JSON object or the path of one, or leave it out", flag)
+	}
 	if isFile(text) {
 		data, err := readArgument(text)
 		if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -93,6 +94,7 @@ What the reference lacks is a section of the grid spec as JSON, such as --timing
 	fs.Float64Var(&f.slaITLMs, "sla-itl-ms", 0, "goodput: bound on a request's mean inter-token latency")
 	fs.Float64Var(&f.slaE2EMs, "sla-e2e-ms", 0, "goodput: bound on the request latency")
 	addAICFlags(fs)
+	addIdleFlags(fs)
 	return cmd
 }
 
@@ -158,7 +160,8 @@ func (f *replayFlags) point(cmd *cobra.Command, traces []string) (point *gridspe
 	if f.compat != "" {
 		b.spec["compat"] = f.compat
 	}
-	b.refuse(f.sections(b.spec))
+	b.refuse(f.sections(flags, b.spec))
+	b.refuseIdle()
 	f.addLoad(&b)
 	f.addDeployment(&b)
 	work, err := f.workload(cmd, traces)
@@ -170,10 +173,10 @@ func (f *replayFlags) point(cmd *cobra.Command, traces []string) (point *gridspe
 	notes, err = f.routerArgs(flags, b.spec)
 	b.refuse(err)
 	b.notes = append(b.notes, notes...)
+	point, err = b.point(f.set)
 	if f.compat != "" { // the reference says nothing either
 		b.notes = nil
 	}
-	point, err = b.point(f.set)
 	return point, b.notes, err
 }
 
@@ -227,7 +230,8 @@ func (f *replayFlags) addLoad(b *specBuilder) {
 		load["speedup"] = finite(f.speedup)
 	}
 	if b.flags.Changed("max-sim-time-seconds") {
-		load["max_sim_time_seconds"] = finite(f.maxSimTimeSeconds)
+		// In a spec 0 is no limit. Here it is one, which the first moment keeps.
+		load["max_sim_time_seconds"] = finite(cmp.Or(f.maxSimTimeSeconds, math.SmallestNonzeroFloat64))
 	}
 	if b.flags.Changed("replay-concurrency") {
 		load["mode"], load["concurrency"] = simcore.LoadConcurrency, f.concurrency
@@ -255,7 +259,8 @@ func (f *replayFlags) addDeployment(b *specBuilder) {
 		{"num-prefill-workers", "prefill_workers", f.prefillWorkers, true},
 		{"num-decode-workers", "decode_workers", f.decodeWorkers, true},
 	}
-	pools := f.prefillArgs != "" || f.decodeArgs != ""
+	prefill, decode := b.flags.Changed("prefill-engine-args"), b.flags.Changed("decode-engine-args")
+	pools := prefill || decode
 	if pools {
 		deployment["mode"] = simcore.ModeDisaggregated
 	}
@@ -270,10 +275,10 @@ func (f *replayFlags) addDeployment(b *specBuilder) {
 			b.refuse(fmt.Errorf("--%s is %d, and all workers are aggregated; give --num-workers, or --prefill-engine-args and --decode-engine-args", c.flag, c.n))
 		}
 	}
-	switch {
-	case pools && f.engineArgs != "":
+	if pools && b.flags.Changed("extra-engine-args") {
 		b.refuse(errors.New("--extra-engine-args is for aggregated workers; give --prefill-engine-args and --decode-engine-args, or it alone"))
-	case f.prefillArgs != "" && f.decodeArgs == "", f.prefillArgs == "" && f.decodeArgs != "":
+	}
+	if prefill != decode {
 		b.refuse(errors.New("give --prefill-engine-args and --decode-engine-args together"))
 	}
 	if f.router == router.PolicyKVRouter && b.flags.Changed("router-mode") && !pools && f.workers == 1 {
@@ -284,7 +289,7 @@ func (f *replayFlags) addDeployment(b *specBuilder) {
 		{"--prefill-engine-args", rolePrefill, f.prefillArgs},
 		{"--decode-engine-args", roleDecode, f.decodeArgs},
 	} {
-		if args.text == "" {
+		if !b.flags.Changed(args.flag[2:]) {
 			continue
 		}
 		engine, err := jsonSection(args.flag, args.text)
@@ -303,10 +308,8 @@ func (f *replayFlags) workload(cmd *cobra.Command, traces []string) (map[string]
 	if err := oneWorkload(traces, f.preset, synthetic); err != nil {
 		return nil, err
 	}
-	if synthetic == "" {
-		if name := firstChanged(cmd.Flags(), "arrival-interval-ms", "turns-per-session", "shared-prefix-ratio", "num-prefix-groups", "inter-turn-delay-ms"); name != "" {
-			return nil, fmt.Errorf("%s is for synthetic workloads; it does nothing with a trace file or preset", name)
-		}
+	if err := f.onlyOf(cmd.Flags(), len(traces) > 0, synthetic != ""); err != nil {
+		return nil, err
 	}
 	switch {
 	case len(traces) > 0:
@@ -322,6 +325,26 @@ func (f *replayFlags) workload(cmd *cobra.Command, traces []string) (map[string]
 		return map[string]any{"preset": section}, err
 	}
 	return map[string]any{"preset": map[string]any{"name": f.preset}}, nil
+}
+
+// onlyOf refuses the flags of another kind of workload than what is replayed: of traces, of synthetic ones, or of neither.
+func (f *replayFlags) onlyOf(flags *pflag.FlagSet, trace, synthetic bool) error {
+	onlySynthetic := []string{"arrival-interval-ms", "turns-per-session", "shared-prefix-ratio", "num-prefix-groups", "inter-turn-delay-ms"}
+	onlyTrace := []string{"trace-format", "trace-block-size"}
+	if f.compat != "" { // the reference ignores these
+		onlySynthetic, onlyTrace = onlySynthetic[1:], nil
+		if f.format != workload.FormatMooncake {
+			onlyTrace = []string{"trace-format"}
+		}
+	}
+	var problems []error
+	if name := firstChanged(flags, onlySynthetic...); name != "" && !synthetic {
+		problems = append(problems, fmt.Errorf("%s is for synthetic workloads; it does nothing with a trace file or preset", name))
+	}
+	if name := firstChanged(flags, onlyTrace...); name != "" && !trace {
+		problems = append(problems, fmt.Errorf("%s is for trace files; it does nothing with a preset or synthetic workload", name))
+	}
+	return errors.Join(problems...)
 }
 
 // oneWorkload refuses none and more than one of trace files, a preset and the flags of a synthetic workload, of
@@ -360,7 +383,7 @@ func firstChanged(flags *pflag.FlagSet, names ...string) string {
 }
 
 // sections adds the parts of the spec that are given as JSON.
-func (f *replayFlags) sections(spec map[string]any) error {
+func (f *replayFlags) sections(flags *pflag.FlagSet, spec map[string]any) error {
 	var problems []error
 	for _, s := range []struct{ flag, text, key string }{
 		{"--timing", f.timing, "timing"},
@@ -368,7 +391,7 @@ func (f *replayFlags) sections(spec map[string]any) error {
 		{"--tiers", f.tiers, "tiers"},
 		{"--sla", f.sla, "sla"},
 	} {
-		if s.text == "" {
+		if !flags.Changed(s.flag[2:]) {
 			continue
 		}
 		section, err := jsonSection(s.flag, s.text)

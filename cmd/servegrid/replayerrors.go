@@ -81,12 +81,16 @@ func blameFlag(flags *pflag.FlagSet, p gridspec.Problem) gridspec.Problem {
 	return p
 }
 
-// flagOf finds the flag of a key path, or of the nearest section around it. A bound of the SLA has two flags, of
-// which the more special one wins.
+// inJSON lists the sections that a flag gives as JSON while others give some of their keys.
+var inJSON = map[string]bool{"sla": true, "load": true, "router": true}
+
+// flagOf finds the flag of a key path, or of the nearest section around it. Some keys have two flags, of which the more
+// special one wins when it is given.
 func flagOf(flags *pflag.FlagSet, path string) string {
 	for path != "" {
 		flag, ok := flagOfKey[path]
-		if ok && (!strings.HasPrefix(path, "sla.") || flags.Changed(strings.TrimPrefix(flag, "--"))) {
+		section, _, _ := strings.Cut(path, ".")
+		if ok && (section == path || !inJSON[section] || flags.Changed(strings.TrimPrefix(flag, "--"))) {
 			return flag
 		}
 		path = path[:max(0, strings.LastIndexAny(path, ".["))]

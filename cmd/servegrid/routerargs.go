@@ -17,7 +17,7 @@ import (
 func (f *replayFlags) routerArgs(flags *pflag.FlagSet, spec map[string]any) (notes []string, err error) {
 	const flag = "--router-config"
 	config := map[string]any{}
-	if f.routerConfig != "" {
+	if flags.Changed("router-config") {
 		if config, err = jsonSection(flag, f.routerConfig); err != nil {
 			return nil, err
 		}
@@ -74,7 +74,7 @@ func checkRouterArgs(config map[string]any) (given, wrong []string) {
 // prefillEstimate adds what the KV router knows of the duration of prompts: the flags --aic-* describe it, and it has to
 // be asked for.
 func (f *replayFlags) prefillEstimate(flags *pflag.FlagSet, config, spec map[string]any) error {
-	given := firstChanged(flags, aicFlagNames()...)
+	given := firstChanged(flags, effectiveAICFlags(flags)...)
 	model := config["router_prefill_load_model"]
 	if given == "" {
 		if model == any(router.PrefillLoadAIC) && spec["compat"] != nil {

@@ -51,11 +51,11 @@ type Config struct {
 	// ContextLength is the context limit in tokens: longer inputs are rejected, longer outputs cut; 0 means that of the
 	// model where it is known, or what the KV pool holds if that is less, and no limit elsewhere.
 	ContextLength int `json:"context_length"`
-	// KVBytesPerToken is the size of one token's KV cache, which says how long its transfer takes; 0 (null in a spec)
-	// means that of the model where it is known, and no transfer time elsewhere.
+	// KVBytesPerToken is the size of one token's KV cache on one GPU, which says how long its transfer takes; 0 (null in a
+	// spec) means that of the model where it is known, and no transfer time elsewhere.
 	KVBytesPerToken int `json:"kv_bytes_per_token"`
 	// KVTransferBandwidth is the bandwidth at which a prefill worker hands a prompt's KV cache to a decode worker, in GB/s
-	// (1e9 bytes a second); 0 means that it takes no time.
+	// (1e9 bytes a second) for each GPU; 0 means that it takes no time.
 	KVTransferBandwidth float64 `json:"kv_transfer_bandwidth"`
 	// KVTransferTimingMode says what is transferred: "full_prompt", or "destination_missing", what the decode worker does
 	// not have in its cache.

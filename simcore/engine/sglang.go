@@ -19,6 +19,7 @@ type SGLang struct {
 	page    int32
 	maxSeqs int
 	limits  sglangLimits
+	caching bool
 
 	tree    kvcache.Radix
 	free    int // tokens of the pool that nobody holds and nothing is cached in
@@ -68,9 +69,11 @@ func NewSGLang(env *Environment, index int) *SGLang {
 		page:        int32(c.BlockSize),
 		maxSeqs:     limitOr(c.MaxNumSeqs),
 		limits:      newSGLangLimits(c),
+		caching:     c.SharesPrefixes(env.Rules),
 		speculation: newSpeculation(c),
 		pricer:      pricer{env: env, chargesContext: true},
 		reserve:     newReserveRatio(c.SGLang.ScheduleConservativeness),
+		tree:        kvcache.Radix{PageWise: !env.Rules.WholeNodesGo},
 	}
 	s.Reset(index)
 	return s
@@ -148,6 +151,7 @@ func (s *SGLang) onePass(now float64) (end float64, progress bool, err error) {
 	s.pass = sglangPass{number: s.pass.number + 1, batch: s.pass.batch[:0], retracted: s.pass.retracted[:0]}
 	s.admitArrived(now)
 	s.prefill(now)
+	s.makeRoomForFirst()
 	if err := s.cachePrompts(now); err != nil {
 		return now, false, err
 	}
@@ -156,11 +160,11 @@ func (s *SGLang) onePass(now float64) (end float64, progress bool, err error) {
 		s.makeRoomToDecode()
 		prefill, decode = s.price(s.running)
 		s.decode()
+		s.requeueRetracted()
 	} else {
 		prefill, decode = s.price(nil)
 		s.emitFirst()
 	}
-	s.requeueRetracted()
 	end = now + prefill.Ms() + decode.Ms()
 	s.signals = s.env.recordTokens(s.emitted, now, end, prefill+decode, s.signals)
 	s.enterRun(end)
@@ -199,6 +203,19 @@ func (s *SGLang) sequence(id int32) kvcache.Sequence { return s.env.sequence(id)
 // roundUp returns the least number of tokens in whole pages that is not below the given one.
 func (s *SGLang) roundUp(tokens int32) int32 { return ceilDiv(tokens, s.page) * s.page }
 
+// allocated is the room in the pool that so many tokens take.
+func (s *SGLang) allocated(tokens int32) int32 {
+	if s.env.Rules.TokenPool {
+		return tokens
+	}
+	return s.roundUp(tokens)
+}
+
+// growth is the room in the pool that a request takes for more tokens.
+func (s *SGLang) growth(r *Request, tokens int32) int32 {
+	return s.allocated(r.computed+tokens) - s.allocated(r.computed)
+}
+
 // available is the number of tokens that are free or can be made so by eviction.
 func (s *SGLang) available() int { return s.free + s.tree.Evictable()*int(s.page) }
 
@@ -209,13 +226,15 @@ func (s *SGLang) evict(tokens int) {
 	}
 }
 
-// slack is the number of tokens that running requests hold no KV for in pages that they have begun. Waiting ones have
-// computed whole pages or nothing.
+// slack is the room that running requests have not taken in pages that they have begun. Waiting ones have computed whole
+// pages or nothing.
 func (s *SGLang) slack() int {
 	sum := int32(0)
-	for _, id := range s.running {
-		computed := s.env.Requests[id].computed
-		sum += s.roundUp(computed) - computed
+	if s.env.Rules.TokenPool {
+		for _, id := range s.running {
+			computed := s.env.Requests[id].computed
+			sum += s.roundUp(computed) - computed
+		}
 	}
 	return int(sum)
 }

@@ -53,7 +53,7 @@ func (b *sglangBooks) check(t *rapid.T, s *SGLang) {
 		if r.computed < r.blocks*s.page || r.duplicates < 0 || r.duplicates > r.blocks*s.page {
 			t.Fatalf("request %d holds %d tokens, %d pages and %d duplicates", i, r.computed, r.blocks, r.duplicates)
 		}
-		own += int(r.computed-r.blocks*s.page) + int(r.duplicates)
+		own += int(s.allocated(r.computed)-r.blocks*s.page) + int(r.duplicates)
 		for k := range int(r.blocks) {
 			locked[blockID(s.env.Blocks, i, k)] = true
 		}

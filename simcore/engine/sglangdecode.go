@@ -1,19 +1,45 @@
 package engine
 
-import "github.com/servegrid/servegrid/simcore/perfmodel"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/servegrid/servegrid/simcore/perfmodel"
+)
 
 // makeRoomToDecode retracts running requests until those that are left have room for their next tokens, and evicts what
 // is in the way.
 func (s *SGLang) makeRoomToDecode() {
 	for len(s.running) > 1 && !s.roomToDecode() {
 		s.retract(s.victim())
+		if !s.env.Rules.RetractedGoFirst {
+			s.evict(int(s.roundUp(int32(len(s.running) * passesAhead))))
+		}
+	}
+	if len(s.pass.retracted) > 0 && !s.env.Rules.RetractedGoFirst {
+		s.reserveByProgress()
 	}
 	needed := 0
 	for _, id := range s.running {
-		needed += int(s.mostTokens(&s.env.Requests[id]))
+		r := &s.env.Requests[id]
+		needed += int(s.growth(r, s.mostTokens(r)))
 	}
 	s.evict(needed)
 }
+
+// reserveByProgress lets the reserve for output follow from how far the running requests are.
+func (s *SGLang) reserveByProgress() {
+	tokens, output := 0, 0
+	for _, id := range s.running {
+		r := &s.env.Requests[id]
+		tokens += int(r.Tokens)
+		output += int(r.Output)
+	}
+	s.reserve.follow(tokens+passesAhead*len(s.running), output)
+}
+
+// passesAhead is for how many tokens of each remaining request a retraction makes room.
+const passesAhead = 20
 
 // roomToDecode reports whether there is room for the next tokens of all running requests and for the pages that they
 // begin.
@@ -22,7 +48,7 @@ func (s *SGLang) roomToDecode() bool {
 	for _, id := range s.running {
 		r := &s.env.Requests[id]
 		most := s.mostTokens(r)
-		needed += int(most)
+		needed += int(s.growth(r, most))
 		growth += int(s.roundUp(r.computed+most) - s.roundUp(r.computed))
 	}
 	available := s.available()
@@ -34,8 +60,14 @@ func (s *SGLang) mostTokens(r *Request) int32 {
 	return min(1+s.speculation.drafts, r.Output-r.Tokens)
 }
 
-// victim returns the place in running of the request that gives up its KV first: the one with the least output.
+// victim returns the place in running of the request that gives up its KV first: one with the least output.
 func (s *SGLang) victim() int {
+	if !s.env.Rules.RetractedGoFirst {
+		if len(s.pass.retracted) == 0 {
+			s.sortByProgress()
+		}
+		return len(s.running) - 1
+	}
 	least := 0
 	for i, id := range s.running {
 		if s.env.Requests[id].Tokens < s.env.Requests[s.running[least]].Tokens {
@@ -43,6 +75,19 @@ func (s *SGLang) victim() int {
 		}
 	}
 	return least
+}
+
+// sortByProgress sorts running requests by their output, most first, those that have equally much by their prompts,
+// shortest first.
+func (s *SGLang) sortByProgress() {
+	slices.SortStableFunc(s.running, func(a, b int32) int {
+		p, q := &s.env.Requests[a], &s.env.Requests[b]
+		return cmp.Or(cmp.Compare(q.Tokens, p.Tokens), cmp.Compare(p.Input, q.Input))
+	})
+	for _, id := range s.running {
+		s.joined++
+		s.env.Requests[id].joined = s.joined
+	}
 }
 
 // retract takes a running request's KV. It keeps its tokens and waits again.
@@ -60,9 +105,9 @@ func (s *SGLang) retract(place int) {
 	s.preemptions++
 }
 
-// release gives up what a request holds apart from duplicates: its lock and the tokens of its last, incomplete page.
+// release gives up what a request holds apart from duplicates: its lock and what is not in the tree.
 func (s *SGLang) release(r *Request) {
-	s.free += int(r.computed - r.blocks*s.page)
+	s.free += int(s.allocated(r.computed) - r.blocks*s.page)
 	s.tree.Unlock(r.locked)
 	s.handoff.released++
 	r.locked, r.blocks, r.computed, r.duplicates = 0, 0, 0, 0
@@ -97,50 +142,94 @@ func (s *SGLang) emit(id int32, r *Request) {
 	if s.speculation.drafts > 0 {
 		r.burst = min(1+s.speculation.draw(s.speculation.drafts), r.burst)
 	}
-	if r.burst = min(r.burst, int32(s.free)); r.burst <= 0 {
+	for r.burst > 0 && int(s.growth(r, r.burst)) > s.free {
+		r.burst--
+	}
+	if r.burst <= 0 {
 		return
 	}
-	s.free -= int(r.burst)
+	s.free -= int(s.growth(r, r.burst))
 	s.emitted = append(s.emitted, id)
 	at := decodeAccess(r, s.pass.number)
 	for range r.burst {
 		r.Tokens++
 		r.computed++
-		if r.computed%s.page == 0 && s.env.Role != Prefill {
+		if r.computed%s.page == 0 && s.env.Role != Prefill && s.env.Rules.OutputCachedAtOnce {
 			s.cache(id, r, at, true)
 		}
 	}
 	if r.Tokens == r.Output {
-		s.complete(r, at)
+		s.complete(id, r, at)
 	}
 }
 
-// emitFirst gives the requests whose prompts the pass has finished the token that comes out of that.
+// growthOfFirst is the room that the KV of the first tokens takes which come out of this pass's prompts. The last token of
+// a request needs none then.
+func (s *SGLang) growthOfFirst() int {
+	growth := 0
+	for _, id := range s.pass.batch {
+		if r := &s.env.Requests[id]; r.computed == r.length() && r.Tokens+1 < r.Output {
+			growth += int(s.growth(r, 1))
+		}
+	}
+	return growth
+}
+
+// makeRoomForFirst evicts what is in the way of the tokens that come out of this pass's prompts.
+func (s *SGLang) makeRoomForFirst() {
+	if !s.env.Rules.DecodeInPrefillPass {
+		s.evict(s.growthOfFirst())
+	}
+}
+
+// emitFirst gives the requests whose prompts the pass has finished the token that comes out of that. If there is no room
+// for all, those that go on get it when they decode.
 func (s *SGLang) emitFirst() {
+	growth := s.growthOfFirst()
+	s.evict(growth)
+	room := growth <= s.free
 	kept := s.running[:0]
 	for _, id := range s.running {
 		r := &s.env.Requests[id]
-		if r.pass == s.pass.number {
-			r.burst = min(1, r.Output)
-			r.Tokens += r.burst
-			s.emitted = append(s.emitted, id)
-			if r.Tokens == r.Output {
-				s.complete(r, decodeAccess(r, s.pass.number))
-				continue
-			}
+		if r.pass != s.pass.number {
+			kept = append(kept, id)
+			continue
 		}
-		kept = append(kept, id)
+		if last := r.Tokens+1 >= r.Output; last || room {
+			s.emitOne(id, r, last)
+		}
+		if r.State != Completed {
+			kept = append(kept, id)
+		}
 	}
 	s.running = kept
 }
 
-// complete ends a request, whose pages stay cached. On a prefill worker it goes on holding what it has.
-func (s *SGLang) complete(r *Request, at uint64) {
-	r.State = Completed
-	if s.env.Role != Prefill {
-		s.tree.Touch(r.locked, at)
-		s.giveUp(r)
+// emitOne gives a request the token that comes out of its prompt.
+func (s *SGLang) emitOne(id int32, r *Request, last bool) {
+	r.burst = min(1, r.Output)
+	s.emitted = append(s.emitted, id)
+	r.Tokens += r.burst
+	if last {
+		s.complete(id, r, decodeAccess(r, s.pass.number))
+		return
 	}
+	s.free -= int(s.growth(r, 1))
+	r.computed++
+}
+
+// complete ends a request, whose pages stay cached. On a prefill worker it goes on holding what it has.
+func (s *SGLang) complete(id int32, r *Request, at uint64) {
+	r.State = Completed
+	if s.env.Role == Prefill {
+		return
+	}
+	if !s.env.Rules.OutputCachedAtOnce && r.computed/s.page > r.blocks {
+		s.cache(id, r, at, false)
+	} else {
+		s.tree.Touch(r.locked, at)
+	}
+	s.giveUp(r)
 }
 
 // giveUp releases a request and what it holds twice.
@@ -149,9 +238,18 @@ func (s *SGLang) giveUp(r *Request) {
 	s.release(r)
 }
 
-// requeueRetracted puts retracted requests at the front of the waiting queue, the first one first, and lets the reserve
-// follow from what happened.
+// requeueRetracted puts retracted requests back into the waiting queue, the first one first, and lets the reserve follow
+// from what happened.
 func (s *SGLang) requeueRetracted() {
+	if !s.env.Rules.RetractedGoFirst {
+		for _, id := range s.pass.retracted {
+			s.waiting.pushBack(id)
+		}
+		if len(s.pass.retracted) == 0 {
+			s.reserve.decay(1)
+		}
+		return
+	}
 	for i := len(s.pass.retracted) - 1; i >= 0; i-- {
 		s.waiting.pushFront(s.pass.retracted[i])
 	}

@@ -42,13 +42,13 @@ func (s *SGLang) Reserve(request int32) (fresh int, ok, never bool) {
 func (s *SGLang) Activate(request int32) (gaveBack bool) {
 	s.leaveRun()
 	r := &s.env.Requests[request]
-	rounding := r.computed - r.Input
-	s.free += int(rounding)
+	free := s.free
+	s.free += int(r.computed - s.allocated(r.Input))
 	r.computed = r.Input
 	s.cache(request, r, s.outsideAccess(), false)
 	r.State = Waiting
 	s.handoff.arrived.pushBack(request)
-	return rounding > 0
+	return s.free > free
 }
 
 // SetReserving tells whether reservations wait for room. See [DecodeWorker].

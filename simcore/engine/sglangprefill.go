@@ -85,6 +85,9 @@ func (s *SGLang) admit(now float64, left *budget) bool {
 	if !ok {
 		return false
 	}
+	if !s.env.Rules.ChunkBeforeMatch {
+		held = prefix
+	}
 	if first || s.env.Rules.ChunksCountAsReuse {
 		s.noteAdmission(now, r, prefix)
 	}
@@ -94,9 +97,6 @@ func (s *SGLang) admit(now float64, left *budget) bool {
 	s.pass.progress = true
 	r.pass, r.before, r.after = s.pass.number, prefix, r.computed
 	s.pass.prefill.add(r.before, r.after, r.length())
-	if !s.env.Rules.ChunkBeforeMatch {
-		held += prefix
-	}
 	left.total -= float64(s.roundUp(r.computed) - held + output)
 	left.input -= charge
 	left.chunk -= charge
@@ -160,17 +160,18 @@ func (s *SGLang) take(id int32, r *Request, c chunk) (prefix int32, ok bool) {
 		s.tree.Lock(node)
 		prefix = int32(pages) * s.page
 	}
-	if !s.env.Rules.ChunkBeforeMatch {
-		s.evict(int(end - prefix))
+	needed := int(s.allocated(end) - prefix)
+	if !s.env.Rules.ChunkBeforeMatch && needed <= s.available() {
+		s.evict(needed)
 	}
-	if int(end-prefix) > s.free {
+	if needed > s.free {
 		if r.computed == 0 {
 			s.tree.Unlock(node)
 		}
 		s.pass.outOfRoom = true
 		return 0, false
 	}
-	s.free -= int(end - prefix)
+	s.free -= needed
 	r.blocks, r.locked, r.computed = int32(pages), node, end
 	return prefix, true
 }
@@ -185,7 +186,7 @@ func (s *SGLang) noteAdmission(now float64, r *Request, prefix int32) {
 // cachePrompts puts what was computed of prompts into the tree, unfinished ones first, which go back to the front of the
 // waiting queue. Finished ones decode from now on.
 func (s *SGLang) cachePrompts(now float64) error {
-	access := s.prefillAccess(len(s.pass.batch))
+	access := s.prefillAccess(len(s.pass.batch) + 1)
 	for _, id := range s.pass.batch {
 		if r := &s.env.Requests[id]; r.computed < r.length() {
 			s.cache(id, r, access, false)
@@ -201,7 +202,7 @@ func (s *SGLang) cachePrompts(now float64) error {
 		if r.Output == 0 && s.env.Rules.OutputZeroNeverEnds && !s.env.Capped {
 			return r.neverEnds(now)
 		}
-		if s.env.Role == Prefill { // it is cached once its transfer is over
+		if s.env.Role == Prefill && s.env.Rules.SourceCachedAtRelease {
 			s.tree.Announce(s.sequence(id), int(r.blocks), int(r.computed/s.page))
 		} else {
 			s.cache(id, r, access, false)
@@ -220,12 +221,20 @@ func (s *SGLang) join(id int32, r *Request) {
 }
 
 // cache puts the full pages of a request into the tree and locks them. What was there already, because another request
-// computed the same, stays with the request as well until it ends.
+// computed the same, is given back, or with a pool of tokens stays with the request as well until it ends.
 func (s *SGLang) cache(id int32, r *Request, at uint64, single bool) {
 	pages := r.computed / s.page
+	if pages == r.blocks && s.tree.PageWise || !s.caching {
+		return
+	}
 	var added int
 	r.locked, added = s.tree.Insert(s.sequence(id), r.locked, int(pages), at, single)
-	r.duplicates += (pages - r.blocks - int32(added)) * s.page
+	duplicates := (pages - r.blocks - int32(added)) * s.page
+	if s.env.Rules.TokenPool {
+		r.duplicates += duplicates
+	} else {
+		s.free += int(duplicates)
+	}
 	r.blocks = pages
 }
 

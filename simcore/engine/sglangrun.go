@@ -56,8 +56,8 @@ func (s *SGLang) passesWithRoom() int {
 		room -= 2 * n * int(s.page-1)
 	}
 	passes := max(0, room) / n
-	if s.env.Index != nil && s.free < passes*n {
-		passes = min(passes, max(1, s.free/n)) // routers see at the end of a pass what it evicts
+	if free := s.free - n*int(s.allocated(1)-1); s.env.Index != nil && free < passes*n {
+		passes = min(passes, max(1, free/n)) // routers see at the end of a pass what it evicts
 	}
 	return passes
 }
@@ -82,12 +82,28 @@ func (s *SGLang) Finish() []Signal {
 		s.pass.number += int64(s.run.passes)
 		s.reserve.decay(s.run.passes)
 		// Nobody has looked at the tree meanwhile, so all passes may evict at once.
-		s.evict(n * s.run.passes)
-		s.free -= n * s.run.passes
+		growth := s.growthOfRun()
+		s.evict(growth)
+		s.free -= growth
 		s.completeDue()
 	}
 	s.tree.Report()
 	return s.signals
+}
+
+// growthOfRun is the room that the running requests take for the tokens of a run, which their counters do not know of yet.
+func (s *SGLang) growthOfRun() int {
+	passes := int32(s.run.passes)
+	if s.env.Rules.TokenPool {
+		return len(s.running) * int(passes)
+	}
+	growth := int32(0)
+	for _, id := range s.running {
+		r := &s.env.Requests[id]
+		computed := r.computed + int32(s.pass.number-r.synced)
+		growth += s.allocated(computed) - s.allocated(computed-passes)
+	}
+	return int(growth)
 }
 
 // completeDue completes the requests that got their last token in the last pass of a run.
@@ -103,7 +119,7 @@ func (s *SGLang) completeDue() {
 			r := &s.env.Requests[id]
 			s.sync(id, r)
 			s.run.lengths -= int64(r.length())
-			s.complete(r, decodeAccess(r, number))
+			s.complete(id, r, decodeAccess(r, number))
 			s.signals = append(s.signals, Signal{Request: id, Ended: true})
 			continue
 		}
@@ -138,7 +154,7 @@ func (s *SGLang) sync(id int32, r *Request) {
 	r.computed += passes
 	r.LastTokenMs = s.run.lastEnd
 	r.synced = s.pass.number
-	if r.computed/s.page > r.blocks {
+	if r.computed/s.page > r.blocks && s.env.Rules.OutputCachedAtOnce {
 		// The latest page was completed so many passes ago.
 		s.cache(id, r, decodeAccess(r, s.pass.number-int64(r.computed%s.page)), true)
 	}

@@ -263,7 +263,7 @@ func (v *VLLM) lookUp(id int32, r *Request) (cached int32, missing int) {
 		return 0, int(blocks)
 	}
 	most := r.full
-	if !v.env.Rules.FullPromptHit {
+	if !v.env.Rules.FullPromptHit && !v.guaranteesOutput {
 		most = (r.length() - 1) / v.blockSize // the last token is always computed
 	}
 	resident, heldBlocks := v.cache.Match(v.env.sequence(id), int(most))
@@ -476,12 +476,24 @@ func (v *VLLM) ready(now float64) (decoding int, lengths int64, err error) {
 			continue
 		}
 		v.emitted = append(v.emitted, id)
-		if v.env.Role != Prefill && (v.env.Rules.DecodeInPrefillPass || r.Tokens > 0) {
+		if v.decodes(r) {
 			decoding++
 			lengths += int64(r.length())
 		}
 	}
 	return decoding, lengths, nil
+}
+
+// decodes reports whether the token that a request gets in this pass takes a decode step: any but the one that comes out
+// of computing its prompt. Decode workers have not computed it, and TensorRT-LLM does not when all of it is cached.
+func (v *VLLM) decodes(r *Request) bool {
+	switch {
+	case v.env.Role == Prefill:
+		return false
+	case v.env.Role == Decode || v.env.Rules.DecodeInPrefillPass || r.Tokens > 0:
+		return true
+	}
+	return v.guaranteesOutput && r.used == 0
 }
 
 // emitOne adds a token to a request and completes it if it was the last; false means that there was no block for

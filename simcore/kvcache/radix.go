@@ -7,9 +7,9 @@ package kvcache
 // walking the tree; as only leaves go, the resident pages of any prompt form a prefix of it. The zero value must be set
 // up with [Radix.Reset]. Counts are in pages.
 type Radix struct {
-	// PageWise makes no more pages go than must, from the end of a leaf; a prompt that goes on lengthens a leaf that is
-	// its own; a node of which a prompt has a part counts as used; and what a prompt has locked does not count as used
-	// when more of it comes. Otherwise whole nodes go, what comes is a new node, and the opposite of the rest.
+	// PageWise makes no more pages go than must, from the end of a leaf; a prompt that goes on lengthens a leaf that it
+	// alone has locked; and a node of which a prompt has a part counts as used. Otherwise whole nodes go, what comes is a
+	// new node, and only nodes that a prompt has entirely count as used.
 	PageWise bool
 
 	nodes []radixNode // the first is the root
@@ -39,7 +39,8 @@ type radixNode struct {
 	children int32
 	locks    int32
 	place    int32 // in leaves, or -1
-	// access is when the node was last used, in the caller's order of things.
+	// access is when the node was last used: twice the caller's time, and one more if the node came then, so that of what
+	// was there and what came beside it at that time the former goes first.
 	access uint64
 	// single says that every page is a leaf of its own: they came one by one and go one by one, last first. All have
 	// the same access and locks.
@@ -106,7 +107,7 @@ func (r *Radix) Match(s Sequence, n int, at uint64) (pages int, end Node) {
 			used = r.nodes[node].parent
 		}
 	}
-	r.touch(used, int32(Root), at)
+	r.touch(used, at)
 	return pages, Node(node)
 }
 
@@ -114,16 +115,8 @@ func (r *Radix) Match(s Sequence, n int, at uint64) (pages int, end Node) {
 // down to which [Radix.Insert] has moved the lock.
 func (r *Radix) Lock(end Node) { r.lock(int32(end), int32(Root)) }
 
-// Touch notes that the pages up to a node were used; page-wise only those of the node itself.
-func (r *Radix) Touch(end Node, at uint64) { r.touch(int32(end), r.untouched(int32(end)), at) }
-
-// untouched is the node up to which a request touches what it has locked up to the node held.
-func (r *Radix) untouched(held int32) int32 {
-	if !r.PageWise || held == int32(Root) {
-		return int32(Root)
-	}
-	return r.nodes[held].parent
-}
+// Touch notes that the pages up to a node were used.
+func (r *Radix) Touch(end Node, at uint64) { r.touch(int32(end), at) }
 
 // lock locks the nodes from one up to, and without, another one above it.
 func (r *Radix) lock(node, above int32) {
@@ -174,9 +167,9 @@ func (r *Radix) Insert(s Sequence, held Node, n int, at uint64, single bool) (en
 		return held, r.lengthen(held, s, n, at)
 	}
 	r.lock(node, int32(held))
-	r.touch(used, r.untouched(int32(held)), at)
+	r.touch(used, at)
 	if pages < n {
-		node = r.newNode(radixNode{sequence: s, from: int32(pages), to: int32(n), parent: node, locks: 1, access: at, single: single})
+		node = r.newNode(radixNode{sequence: s, from: int32(pages), to: int32(n), parent: node, locks: 1, access: 2*at + 1, single: single})
 		r.nodes[r.nodes[node].parent].children++
 		r.locked += n - pages
 		r.name(s, int32(pages), int32(n), node)
@@ -196,7 +189,7 @@ func (r *Radix) lengthen(held Node, s Sequence, n int, at uint64) (added int) {
 	r.name(s, leaf.to, int32(n), int32(held))
 	leaf.sequence, leaf.to = s, int32(n)
 	r.locked += added
-	r.touch(int32(held), r.untouched(int32(held)), at)
+	r.touch(int32(held), at)
 	return added
 }
 
@@ -253,11 +246,11 @@ func (r *Radix) split(node, at int32) int32 {
 	return number
 }
 
-// touch notes that a node and those up to, and without, another one above it were used.
-func (r *Radix) touch(node, above int32, at uint64) {
+// touch notes that the nodes up to and with a node were used.
+func (r *Radix) touch(node int32, at uint64) {
 	leaf := r.nodes[node].place
-	for ; node != above; node = r.nodes[node].parent {
-		r.nodes[node].access = max(r.nodes[node].access, at)
+	for ; node != int32(Root); node = r.nodes[node].parent {
+		r.nodes[node].access = max(r.nodes[node].access, 2*at)
 	}
 	if leaf >= 0 {
 		r.sinkLeaf(leaf)

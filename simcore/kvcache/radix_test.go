@@ -65,22 +65,14 @@ func (m *radixModel) match(ids []uint32, at uint64) (*modelNode, int) {
 			used = back
 		}
 	}
-	m.touch(used, nil, at)
+	m.touch(used, at)
 	return node, found
 }
 
-func (m *radixModel) touch(node, above *modelNode, at uint64) {
-	for ; node != above; node = node.parent {
-		node.access = at
+func (m *radixModel) touch(node *modelNode, at uint64) {
+	for ; node != nil; node = node.parent {
+		node.access = max(node.access, 2*at)
 	}
-}
-
-// untouched is the node up to which what a request holds is touched.
-func (m *radixModel) untouched(held *modelNode) *modelNode {
-	if m.pageWise && held != m.root {
-		return held.parent
-	}
-	return nil
 }
 
 func (m *radixModel) lock(node *modelNode, by int) {
@@ -98,13 +90,13 @@ func (m *radixModel) insert(ids []uint32, held *modelNode, at uint64) *modelNode
 			used = node
 		}
 	}
-	m.touch(used, m.untouched(held), at)
+	m.touch(used, at)
 	if m.pageWise && node == held && node != m.root && len(node.children) == 0 && node.locks == 1 {
 		node.ids = append(slices.Clone(node.ids), ids[found:]...)
 		return node
 	}
 	if found < len(ids) {
-		leaf := &modelNode{ids: ids[found:], parent: node, access: at}
+		leaf := &modelNode{ids: ids[found:], parent: node, access: 2*at + 1}
 		node.children = append(node.children, leaf)
 		node = leaf
 	}
@@ -214,7 +206,7 @@ func (m *radixMachine) Insert(t *rapid.T) {
 		for k := h.pages + 1; k <= n; k++ {
 			node = m.model.insert(m.p.ids[r][:k], node, m.at)
 		}
-		m.model.touch(node, nil, m.at)
+		m.model.touch(node, m.at)
 	} else {
 		node = m.model.insert(m.p.ids[r][:n], h.node, m.at)
 	}
@@ -230,7 +222,7 @@ func (m *radixMachine) Touch(t *rapid.T) {
 	_, h := m.request(t)
 	if h.active {
 		m.tree.Touch(h.end, m.at)
-		m.model.touch(h.node, m.model.untouched(h.node), m.at)
+		m.model.touch(h.node, m.at)
 	}
 }
 

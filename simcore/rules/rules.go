@@ -45,6 +45,23 @@ type Set struct {
 	ChunkBeforeMatch bool
 	// ChunksCountAsReuse counts the earlier chunks of a prompt that SGLang computes over several passes as reused.
 	ChunksCountAsReuse bool
+	// TokenPool makes the KV pool of SGLang count tokens; what a request has computed of pages that were cached meanwhile
+	// stays with it until it ends. Otherwise the pool counts pages, and such copies are given back at once.
+	TokenPool bool
+	// WholeNodesGo makes the prefix cache of SGLang let whole nodes of its tree go, and look at all of a prompt's nodes as
+	// used when more of it comes. Otherwise only as many pages go as must; see kvcache.Radix.PageWise.
+	WholeNodesGo bool
+	// OutputCachedAtOnce puts pages of output into the prefix cache of SGLang as they fill. Otherwise when the request ends,
+	// so that a retracted one computes its output again.
+	OutputCachedAtOnce bool
+	// SourceCachedAtRelease keeps a finished prompt of an SGLang prefill worker out of its prefix cache until the transfer
+	// to the decode worker is over. Otherwise it is cached as soon as it is computed.
+	SourceCachedAtRelease bool
+	// RetractedGoFirst makes SGLang retract the first of the requests with the least output, put retracted ones at the
+	// front of the waiting queue, and start the reserve for output anew. Otherwise it retracts the one with the longest
+	// prompt among those, makes room for some passes more, puts retracted ones at the end of the queue, and lets the
+	// reserve follow from how far the others are.
+	RetractedGoFirst bool
 	// RetractionLosesDuplicates makes SGLang lose, for the rest of the run, the room of what a retracted request had
 	// computed although it was cached. Otherwise that is given back.
 	RetractionLosesDuplicates bool
@@ -55,6 +72,9 @@ type Set struct {
 	// HandoffPaysBudget makes the decode worker of a disaggregated deployment schedule a handed-over prompt within its
 	// token budget, at no time, but for what it had cached. Otherwise the prompt counts as computed.
 	HandoffPaysBudget bool
+	// NoTransferEstimate takes the transfer of a prompt's KV cache for instant when kv_bytes_per_token is not given.
+	// Otherwise the size of the cache is that of the model, where it is known.
+	NoTransferEstimate bool
 	// PowerOfTwoBlocks refuses KV block sizes that are not a power of two from 2 to 1024, except for SGLang.
 	PowerOfTwoBlocks bool
 	// HashIDs32 cuts trace hash ids to 32 bits, so that different ids can become the same block.
@@ -129,9 +149,15 @@ func dynamo() Set {
 		OutputZeroNeverEnds:       true,
 		ChunkBeforeMatch:          true,
 		ChunksCountAsReuse:        true,
+		TokenPool:                 true,
+		WholeNodesGo:              true,
+		OutputCachedAtOnce:        true,
+		SourceCachedAtRelease:     true,
+		RetractedGoFirst:          true,
 		RetractionLosesDuplicates: true,
 		UnknownPolicyIsFIFO:       true,
 		RadixCacheAlwaysOn:        true,
+		NoTransferEstimate:        true,
 		PowerOfTwoBlocks:          true,
 		HashIDs32:                 true,
 		ClampInput:                true,
