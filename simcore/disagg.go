@@ -13,6 +13,7 @@ import (
 // KV cache between them (engine specification §12). Workers are numbered through: prefill workers come first.
 type disaggregated struct {
 	*simulation
+	crew
 	driver *driver
 
 	prefill, decode             engine.Environment
@@ -20,15 +21,11 @@ type disaggregated struct {
 	prefillWorkers              []engine.PrefillWorker
 	decodeWorkers               []engine.DecodeWorker
 
-	workers   []engine.Worker
-	due       dueHeap // busy workers by the end of what they do
-	touched   []int32 // idle workers that may start something at this time
-	isTouched []bool
-
 	actions      actionQueue
 	deferred     [][]action     // actions of each worker that wait until it is idle
 	reservations []reservations // of each decode worker
-	transfers    transferHeap
+	transfers    timeHeap       // requests by the end of their transfer, then by its start
+	sent         int32          // transfers so far
 	handoffs     []Handoff
 	sessions     []int32 // the session of each request
 
@@ -93,10 +90,9 @@ func (s *simulation) runDisaggregated() error {
 	if err := d.loop(); err != nil {
 		return err
 	}
-	for _, w := range d.workers {
-		w.Sync()
-		s.count(w)
-	}
+	p := len(d.prefillWorkers)
+	s.countWorkers(0, d.workers[:p], d.busyNs[:p])
+	s.countWorkers(1, d.workers[p:], d.busyNs[p:])
 	d.mergeJobs()
 	s.handoffs = d.handoffs
 	s.collect(d.decode.Requests)
@@ -109,8 +105,6 @@ func (s *simulation) newDisaggregated() (*disaggregated, error) {
 	d := &disaggregated{
 		simulation:       s,
 		driver:           newDriver(s),
-		workers:          make([]engine.Worker, 0, p+n),
-		isTouched:        make([]bool, p+n),
 		deferred:         make([][]action, p+n),
 		reservations:     make([]reservations, n),
 		sessions:         s.sessionOfRequests(),
@@ -140,15 +134,16 @@ func (s *simulation) newDisaggregated() (*disaggregated, error) {
 	if d.decodeRouter, err = s.newRouter(&d.decode, n, router.Decode); err != nil {
 		return nil, err
 	}
+	workers := make([]engine.Worker, 0, p+n)
 	for i := range p {
 		w := engine.New(&d.prefill, i).(engine.PrefillWorker)
-		d.prefillWorkers, d.workers = append(d.prefillWorkers, w), append(d.workers, w)
+		d.prefillWorkers, workers = append(d.prefillWorkers, w), append(workers, w)
 	}
 	for i := range n {
 		w := engine.New(&d.decode, i).(engine.DecodeWorker)
-		d.decodeWorkers, d.workers = append(d.decodeWorkers, w), append(d.workers, w)
+		d.decodeWorkers, workers = append(d.decodeWorkers, w), append(workers, w)
 	}
-	d.due.init(d.workers)
+	d.crew = newCrew(workers)
 	return d, nil
 }
 
@@ -170,10 +165,10 @@ func (d *disaggregated) loop() error {
 		now = next
 		d.endMs = max(d.endMs, now)
 		for d.due.soonest() <= now {
-			d.finish(d.due.pop(), now)
+			d.finish(d.end(), now)
 		}
 		for d.transfers.soonest() <= now {
-			d.actions.push(action{actActivate, d.transfers.pop()})
+			d.actions.push(action{actActivate, d.transfers.pop().id})
 		}
 		if err := d.release(now); err != nil {
 			return err
@@ -186,33 +181,17 @@ func (d *disaggregated) loop() error {
 		if d.due.soonest() <= now {
 			continue // a run was cut short at a pass that ends right now, which comes before passes start
 		}
-		if err := d.start(now); err != nil {
+		if err := d.start(now, func(id int32) float64 { return d.stopOf(id, now) }); err != nil {
 			return err
 		}
 	}
 	// Passes that started before the cap count whole.
-	for d.due.len() > 0 {
-		end := d.due.soonest()
-		id := d.due.pop()
-		d.endMs = max(d.endMs, d.workers[id].LastPassStart())
-		d.busy[d.poolOf(id)] += wholeNanoseconds(end)
-		d.workers[id].Finish()
-	}
+	d.endMs = max(d.endMs, d.endAll())
 	return nil
-}
-
-// poolOf is the place of a worker's pool in [Config.Stages].
-func (d *disaggregated) poolOf(id int32) int {
-	if int(id) < len(d.prefillWorkers) {
-		return 0
-	}
-	return 1
 }
 
 // finish ends what a worker did: what waited for it to be idle goes on, and its requests take their next step.
 func (d *disaggregated) finish(id int32, now float64) {
-	d.touch(id)
-	d.busy[d.poolOf(id)] += wholeNanoseconds(now)
 	for _, a := range d.deferred[id] {
 		d.actions.push(a)
 	}
@@ -240,7 +219,7 @@ func (d *disaggregated) finish(id int32, now float64) {
 func (d *disaggregated) prefilled(signal engine.Signal, now float64) {
 	r := signal.Request
 	if signal.First {
-		d.dispatch(d.prefillRouter.PrefillDone(now, r))
+		d.dispatch(d.prefillRouter.PrefillDone(now, r), now)
 	}
 	switch {
 	case d.prefill.Requests[r].State == engine.Rejected:
@@ -283,9 +262,9 @@ func (d *disaggregated) route(r int32, routed, now float64) error {
 }
 
 // dispatch hands requests that waited in the router to their prefill workers.
-func (d *disaggregated) dispatch(kept []router.Dispatch) {
+func (d *disaggregated) dispatch(kept []router.Dispatch, now float64) {
 	for _, k := range kept {
-		d.submit(k.Request, k.Worker, d.endMs)
+		d.submit(k.Request, k.Worker, now)
 	}
 }
 
@@ -310,7 +289,7 @@ func (d *disaggregated) perform(a action, now float64) error {
 	case actRelease:
 		d.releaseSource(a, now)
 	case actDrop:
-		d.dispatch(d.prefillRouter.Ended(now, a.request))
+		d.dispatch(d.prefillRouter.Ended(now, a.request), now)
 		d.driver.ended(a.request, d.sessions[a.request], now)
 	}
 	return nil
@@ -406,7 +385,8 @@ func (d *disaggregated) transfer(r int32, now float64) {
 		return
 	}
 	ms := float64(tokens) * float64(c.KVBytesPerToken) / (c.KVTransferBandwidth * 1e9) * 1000
-	d.transfers.push(now+ms, r)
+	d.transfers.push(timed{now + ms, d.sent, r})
+	d.sent++
 }
 
 // activate lets a request whose prompt has arrived wait for its decode passes.
@@ -440,37 +420,8 @@ func (d *disaggregated) releaseSource(a action, now float64) {
 	d.handoffs[r].SourceReleasedMs = now
 	d.touch(id)
 	if d.decode.Requests[r].State != engine.Failed {
-		d.dispatch(d.prefillRouter.Ended(now, r))
+		d.dispatch(d.prefillRouter.Ended(now, r), now)
 	}
-}
-
-func (d *disaggregated) touch(id int32) {
-	if !d.isTouched[id] {
-		d.isTouched[id] = true
-		d.touched = append(d.touched, id)
-	}
-}
-
-// start lets idle workers with requests begin, prefill workers first, in the order of their ids.
-func (d *disaggregated) start(now float64) error {
-	slices.Sort(d.touched)
-	for _, id := range d.touched {
-		d.isTouched[id] = false
-		w := d.workers[id]
-		if !w.HasWork() {
-			continue
-		}
-		end, progress, err := w.Start(now, math.Inf(1), d.stopOf(id, now))
-		if err != nil {
-			return err
-		}
-		if progress {
-			d.due.set(id, end)
-			d.busy[d.poolOf(id)] -= wholeNanoseconds(now)
-		}
-	}
-	d.touched = d.touched[:0]
-	return nil
 }
 
 // stopOf is the time at which a worker that starts now starts no further pass: one request is tried for room at the
@@ -486,10 +437,8 @@ func (d *disaggregated) stopOf(id int32, now float64) float64 {
 
 // checkDone reports a dead end when requests are left.
 func (d *disaggregated) checkDone(now float64) error {
-	for _, w := range d.workers {
-		if w.HasWork() {
-			return w.Stuck(now)
-		}
+	if err := d.deadEnd(now); err != nil {
+		return err
 	}
 	for i := range d.reservations {
 		if q := &d.reservations[i]; len(q.waiting) > 0 {
@@ -530,61 +479,4 @@ func (q *actionQueue) pop() action {
 		q.actions, q.next = q.actions[:0], 0
 	}
 	return a
-}
-
-// transferHeap orders transfers by their end, then by their start.
-type transferHeap struct {
-	heap []transfer
-	sent int64
-}
-
-type transfer struct {
-	end     float64
-	number  int64
-	request int32
-}
-
-func (t transfer) before(o transfer) bool {
-	return t.end < o.end || t.end == o.end && t.number < o.number
-}
-
-func (h *transferHeap) soonest() float64 {
-	if len(h.heap) == 0 {
-		return math.Inf(1)
-	}
-	return h.heap[0].end
-}
-
-func (h *transferHeap) push(end float64, request int32) {
-	h.sent++
-	h.heap = append(h.heap, transfer{end, h.sent, request})
-	for i := len(h.heap) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if !h.heap[i].before(h.heap[parent]) {
-			return
-		}
-		h.heap[i], h.heap[parent] = h.heap[parent], h.heap[i]
-		i = parent
-	}
-}
-
-func (h *transferHeap) pop() (request int32) {
-	request = h.heap[0].request
-	last := len(h.heap) - 1
-	h.heap[0] = h.heap[last]
-	h.heap = h.heap[:last]
-	for i := 0; ; {
-		child := 2*i + 1
-		if child >= last {
-			return request
-		}
-		if child+1 < last && h.heap[child+1].before(h.heap[child]) {
-			child++
-		}
-		if !h.heap[child].before(h.heap[i]) {
-			return request
-		}
-		h.heap[i], h.heap[child] = h.heap[child], h.heap[i]
-		i = child
-	}
 }

@@ -53,21 +53,11 @@ func (s *simulation) sessionOfRequests() []int32 {
 	return sessions
 }
 
-// turn is the next turn of a session, ready at a time.
-type turn struct {
-	readyMs float64
-	session int32
-}
-
-func (t turn) before(o turn) bool {
-	return t.readyMs < o.readyMs || t.readyMs == o.readyMs && t.session < o.session
-}
-
 // driver releases the turns of sessions: a turn when the one before has ended and its delay has passed, a session
 // at its start (open loop) or when another one ends (closed loop).
 type driver struct {
 	s       *simulation
-	ready   []turn // a heap, earliest first
+	ready   timeHeap // sessions by when their next turn is ready, then by number
 	next    []int32
 	waiting int32 // closed loop: the next session to be admitted
 	speedup float64
@@ -85,9 +75,9 @@ func newDriver(s *simulation) *driver {
 		return d
 	}
 	starts := s.sessionStarts()
-	d.ready = make([]turn, 0, len(starts))
+	d.ready = make(timeHeap, 0, len(starts))
 	for _, session := range byStart(starts) {
-		d.ready = append(d.ready, turn{starts[session], session}) // sorted, so it is a heap
+		d.ready = append(d.ready, timed{starts[session], session, session}) // sorted, so it is a heap
 	}
 	return d
 }
@@ -95,67 +85,29 @@ func newDriver(s *simulation) *driver {
 // admit makes the next session of a closed loop ready.
 func (d *driver) admit(now float64) {
 	if int(d.waiting) < d.s.workload.Sessions() {
-		d.push(turn{now, d.waiting})
+		d.ready.push(timed{now, d.waiting, d.waiting})
 		d.waiting++
 	}
 }
 
 // peek returns when the next turn is ready, or infinity.
-func (d *driver) peek() float64 {
-	if len(d.ready) == 0 {
-		return math.Inf(1)
-	}
-	return d.ready[0].readyMs
-}
+func (d *driver) peek() float64 { return d.ready.soonest() }
 
 // pop releases the next turn and returns its request and when it became ready.
 func (d *driver) pop() (request int32, readyMs float64) {
-	t := d.ready[0]
-	last := len(d.ready) - 1
-	d.ready[0] = d.ready[last]
-	d.ready = d.ready[:last]
-	d.down()
-	request = d.next[t.session]
-	d.next[t.session]++
-	return request, t.readyMs
+	turn := d.ready.pop()
+	request = d.next[turn.id]
+	d.next[turn.id]++
+	return request, turn.atMs
 }
 
 // ended tells the driver that a request completed or was rejected.
 func (d *driver) ended(request int32, session int32, now float64) {
 	if turnAfter := d.next[session]; turnAfter < d.s.workload.SessionStart[session+1] {
-		d.push(turn{now + d.s.workload.DelayMs[turnAfter]/d.speedup, session})
+		d.ready.push(timed{now + d.s.workload.DelayMs[turnAfter]/d.speedup, session, session})
 		return
 	}
 	if d.closed {
 		d.admit(now)
-	}
-}
-
-func (d *driver) push(t turn) {
-	d.ready = append(d.ready, t)
-	for i := len(d.ready) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if !d.ready[i].before(d.ready[parent]) {
-			return
-		}
-		d.ready[i], d.ready[parent] = d.ready[parent], d.ready[i]
-		i = parent
-	}
-}
-
-func (d *driver) down() {
-	for i := 0; ; {
-		child := 2*i + 1
-		if child >= len(d.ready) {
-			return
-		}
-		if child+1 < len(d.ready) && d.ready[child+1].before(d.ready[child]) {
-			child++
-		}
-		if !d.ready[child].before(d.ready[i]) {
-			return
-		}
-		d.ready[i], d.ready[child] = d.ready[child], d.ready[i]
-		i = child
 	}
 }

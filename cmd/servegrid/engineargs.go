@@ -142,24 +142,15 @@ func (a *engineArgs) moveTiers() {
 // moveQueuePolicy moves the router's queue policy, which wins over that of the router's own arguments.
 func (a *engineArgs) moveQueuePolicy() {
 	if v, ok := a.take("router_queue_policy"); ok {
-		router, _ := a.spec["router"].(map[string]any)
-		if router == nil {
-			router = map[string]any{}
-			a.spec["router"] = router
-		}
-		router["router_queue_policy"] = v
+		section(a.spec, "router")["router_queue_policy"] = v
 	}
 }
 
 // move stores an argument in a section of the spec, unless another one is there.
-func (a *engineArgs) move(key, section, to string, v any) {
-	m, _ := a.spec[section].(map[string]any)
-	if m == nil {
-		m = map[string]any{}
-		a.spec[section] = m
-	}
+func (a *engineArgs) move(key, into, to string, v any) {
+	m := section(a.spec, into)
 	if old, ok := m[to]; ok && !reflect.DeepEqual(old, v) {
-		a.refuse(key, "is %s and %s.%s is %s; give one", briefly(v), section, to, briefly(old))
+		a.refuse(key, "is %s and %s.%s is %s; give one", briefly(v), into, to, briefly(old))
 	}
 	m[to] = v
 }
@@ -187,6 +178,16 @@ func (a *engineArgs) tidy() {
 	}
 }
 
+// section returns a section of a spec or stage, which is made if there is none.
+func section(of map[string]any, name string) map[string]any {
+	m, _ := of[name].(map[string]any)
+	if m == nil {
+		m = map[string]any{}
+		of[name] = m
+	}
+	return m
+}
+
 func dropNulls(m map[string]any, keys ...string) {
 	for _, key := range keys {
 		if v, ok := m[key]; ok && v == nil {
@@ -204,11 +205,7 @@ func (a *engineArgs) take(key string) (any, bool) {
 
 // set stores a value in the timing section, unless another one is there.
 func (a *engineArgs) set(key, to string, v any) {
-	timing, _ := a.stage["timing"].(map[string]any)
-	if timing == nil {
-		timing = map[string]any{}
-		a.stage["timing"] = timing
-	}
+	timing := section(a.stage, "timing")
 	if old, ok := timing[to]; ok && !reflect.DeepEqual(old, v) {
 		a.refuse(key, "is %s and --timing says %s %s; give one", briefly(v), to, briefly(old))
 	}

@@ -230,12 +230,7 @@ func New(env *Environment, index int) Worker {
 
 // sequence returns the block identities of a request.
 func (env *Environment) sequence(request int32) kvcache.Sequence {
-	i := int(request)
-	return kvcache.Sequence{
-		Segments: env.Blocks.Segments(i),
-		Known:    int32(env.Blocks.Known(i)),
-		Private:  env.Blocks.Private(i, 0),
-	}
+	return kvcache.SequenceOf(env.Blocks, request)
 }
 
 // limitOr returns a limit, or unlimited when it is 0.

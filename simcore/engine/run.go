@@ -61,6 +61,20 @@ func (s *run) add(id int32, r *Request, number int64) {
 	}
 }
 
+// catchUp brings the counters of a running request up to date with the latest pass, which has the given number, and
+// reports whether they lagged behind.
+func (s *run) catchUp(r *Request, number int64) bool {
+	passes := int32(number - r.synced)
+	if passes == 0 {
+		return false
+	}
+	r.Tokens += passes
+	r.computed += passes
+	r.LastTokenMs = s.lastEnd
+	r.synced = number
+	return true
+}
+
 // finish notes the tokens that the passes of the run gave to so many requests.
 func (s *run) finish(env *Environment, p *pricer, requests int) {
 	s.active = false
@@ -89,15 +103,7 @@ func (v *VLLM) leaveRun() {
 
 // sync brings one running request up to date with the latest pass.
 func (v *VLLM) sync(id int32, r *Request) {
-	passes := int32(v.pass.number - r.synced)
-	if passes == 0 {
-		return
-	}
-	r.Tokens += passes
-	r.computed += passes
-	r.LastTokenMs = v.run.lastEnd
-	r.synced = v.pass.number
-	if !v.env.Rules.BlocksAtEmission {
+	if v.run.catchUp(r, v.pass.number) && !v.env.Rules.BlocksAtEmission {
 		v.settle(id, r, r.computed)
 	}
 }

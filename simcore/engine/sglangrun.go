@@ -146,14 +146,9 @@ func (s *SGLang) leaveRun() {
 
 // sync brings one running request up to date with the latest pass.
 func (s *SGLang) sync(id int32, r *Request) {
-	passes := int32(s.pass.number - r.synced)
-	if passes == 0 {
+	if !s.run.catchUp(r, s.pass.number) {
 		return
 	}
-	r.Tokens += passes
-	r.computed += passes
-	r.LastTokenMs = s.run.lastEnd
-	r.synced = s.pass.number
 	if r.computed/s.page > r.blocks && s.env.Rules.OutputCachedAtOnce {
 		// The latest page was completed so many passes ago.
 		s.cache(id, r, decodeAccess(r, s.pass.number-int64(r.computed%s.page)), true)

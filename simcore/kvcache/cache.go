@@ -18,6 +18,12 @@ type Sequence struct {
 	Private uint32
 }
 
+// SequenceOf returns the full blocks of a request, which has the given row of a table.
+func SequenceOf(t *workload.BlockTable, request int32) Sequence {
+	i := int(request)
+	return Sequence{Segments: t.Segments(i), Known: int32(t.Known(i)), Private: t.Private(i, 0)}
+}
+
 const (
 	pageBits = 6
 	pageSize = 1 << pageBits

@@ -87,12 +87,7 @@ func (c Config) UsesIndex() bool { return c.Policy == PolicyKVRouter }
 
 // sequence returns the block identities of a request and the number of its full prompt blocks.
 func (env *Environment) sequence(request int32) (kvcache.Sequence, int) {
-	i := int(request)
-	return kvcache.Sequence{
-		Segments: env.Blocks.Segments(i),
-		Known:    int32(env.Blocks.Known(i)),
-		Private:  env.Blocks.Private(i, 0),
-	}, env.input(request) / env.Blocks.BlockSize
+	return kvcache.SequenceOf(env.Blocks, request), env.input(request) / env.Blocks.BlockSize
 }
 
 // input is the prompt length of a request, in tokens.
