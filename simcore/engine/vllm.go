@@ -34,6 +34,7 @@ type VLLM struct {
 	signals     []Signal
 	emitted     []int32
 	idle        int // passes in a row that took no time and led to nothing
+	futile      int // passes that preempted a request since one got a token
 
 	preemptions int64
 }
@@ -136,19 +137,32 @@ func (v *VLLM) onePass(now float64) (end float64, progress bool, err error) {
 	v.signals = v.env.recordTokens(v.emitted, now, end, prefill+decode, v.signals)
 	v.enterRun(end)
 	v.run.single(now, end)
-	if end > now || len(v.emitted) > 0 || len(v.signals) > 0 {
-		v.idle = 0
+	if len(v.emitted) > 0 || len(v.signals) > 0 {
+		v.idle, v.futile = 0, 0
 		return end, true, nil
 	}
-	if !v.pass.progress {
-		return end, false, nil
+	return v.noToken(now, end)
+}
+
+// noToken judges a pass that gave no request anything.
+func (v *VLLM) noToken(now, end float64) (_ float64, progress bool, err error) {
+	if v.pass.preempted {
+		v.futile++
 	}
-	v.idle++
-	if v.env.Role == Aggregated && v.idle > maxIdlePasses {
-		return now, false, v.Stuck(now)
-	}
-	if v.env.Role != Aggregated && v.idle > len(v.running)+v.waiting.len() {
+	switch {
+	case end > now:
 		v.idle = 0
+	case !v.pass.progress:
+		return end, false, nil
+	default:
+		v.idle++
+	}
+	pool := v.env.Role != Aggregated
+	switch {
+	case !pool && (v.idle > maxIdlePasses || v.futile > maxFutilePasses):
+		return now, false, v.Stuck(now)
+	case pool && (v.idle > len(v.running)+v.waiting.len() || v.futile > maxFutilePasses):
+		v.idle, v.futile = 0, 0
 		return end, false, nil // each has given up its blocks in vain; hand-offs will make room
 	}
 	return end, true, nil
@@ -156,6 +170,10 @@ func (v *VLLM) onePass(now float64) (end float64, progress bool, err error) {
 
 // maxIdlePasses is how many passes in a row may take no time and lead to nothing.
 const maxIdlePasses = 1024
+
+// maxFutilePasses is how many passes may preempt a request while none gets a token. Requests that take turns in giving
+// way to each other would do so for ever.
+const maxFutilePasses = 1 << 14
 
 // Stuck explains, when the worker has requests but nothing will ever happen, which one is to blame and why. It
 // returns nil for a worker without requests.

@@ -30,7 +30,6 @@ func drawEnvironment(t *rapid.T) *Environment {
 		t.Fatal(err)
 	}
 	cfg := DefaultConfig()
-	cfg.BlockSize = 64
 	cfg.BlockSize = rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "block size")
 	cfg.NumGPUBlocks = rapid.IntRange(1, 60).Draw(t, "blocks")
 	cfg.MaxNumSeqs = rapid.IntRange(0, 4).Draw(t, "sequences")
