@@ -308,6 +308,10 @@ func (d *disaggregated) reserve(r int32, now float64) error {
 	}
 	d.decode.Requests[r].Worker = worker
 	d.handoffs[r].DecodeRouteOverlap = d.decodeRouter.Overlap(r)
+	if c := &d.cfg.Decode.Engine; int(d.decode.Requests[r].Input) > c.NumGPUBlocks*c.BlockSize {
+		d.fail(r) // at once, whatever waits before it
+		return nil
+	}
 	q := &d.reservations[worker]
 	q.waiting = append(q.waiting, r)
 	id := d.decodeID(r)

@@ -15,12 +15,30 @@ import sys
 import tempfile
 import time
 
-JOBS = [  # name, workers, block size, targets: inside and process ratio
-    ("4 workers, 512-token blocks", 4, 512, 100, 80),
-    ("8 workers, 64-token blocks", 8, 64, 200, 150),
-    ("64 workers, 64-token blocks", 64, 64, 300, None),
+
+def engine(**args):
+    return json.dumps(args)
+
+
+def workers(n, block, *more):
+    return ["--num-workers", str(n), "--extra-engine-args", engine(block_size=block), *more]
+
+
+KV_ROUTER = ("--router-mode", "kv_router")
+JOBS = [  # name, arguments, runs of the reference (None: --runs), targets: inside and process ratio
+    ("4 workers, 512-token blocks", workers(4, 512), None, 100, 80),
+    ("8 workers, 64-token blocks", workers(8, 64), None, 200, 150),
+    ("64 workers, 64-token blocks", workers(64, 64), None, 300, None),
+    ("KV router, 8 workers, 64-token blocks", workers(8, 64, *KV_ROUTER), 1, 80, None),
+    ("KV router, 64 workers, 64-token blocks", workers(64, 64, *KV_ROUTER), 1, 120, None),
+    ("3 prefill and 5 decode workers, 64-token blocks",
+     ["--num-prefill-workers", "3", "--num-decode-workers", "5", "--prefill-engine-args", engine(block_size=64, worker_type="prefill"),
+      "--decode-engine-args", engine(block_size=64, worker_type="decode")], 1, 50, None),
+    ("SGLang, 8 workers, 64-token pages", ["--num-workers", "8", "--extra-engine-args", engine(engine_type="sglang", block_size=64)], 1, 50, None),
 ]
 MAX_MB = 50
+# What 256 workers may cost in times of 8, with the KV router.
+MAX_WORKERS_COST = 3
 # With timing tables: the peer's native ones, and the reference 1.2.1, which asks Python for every pass. It took 160 s where
 # the peer took 2.5 s (a quiet machine with 2 cores), and is not run here.
 TABLES = {"gpu": "h200_sxm", "model": "meta-llama/Meta-Llama-3.1-8B", "backend": "vllm"}
@@ -104,16 +122,14 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "report.json")
 
-        def ours(trace, workers, block):
-            return run([o.servegrid, "replay", trace, "--compat", "dynamo-1.3", "--num-workers", str(workers),
-                        "--extra-engine-args", json.dumps({"block_size": block}), "--report-json", report], report)
+        def ours(trace, arguments):
+            return run([o.servegrid, "replay", trace, "--compat", "dynamo-1.3", *arguments, "--report-json", report], report)
 
-        for name, workers, block, inside, process in JOBS if o.reference else []:
+        for name, arguments, runs, inside, process in JOBS if o.reference else []:
             mine, theirs = [], []
-            for _ in range(o.runs):
-                theirs.append(run([o.reference, "-m", "dynamo.replay", o.trace, "--num-workers", str(workers),
-                                   "--extra-engine-args", json.dumps({"block_size": block}), "--report-json", report], report))
-                mine.append(medians([ours(o.trace, workers, block) for _ in range(5)]))
+            for _ in range(min(o.runs, runs or o.runs)):
+                theirs.append(run([o.reference, "-m", "dynamo.replay", o.trace, *arguments, "--report-json", report], report))
+                mine.append(medians([ours(o.trace, arguments) for _ in range(5)]))
             t, m = medians(theirs), medians(mine)
             print(f"{name}: inside {t[0]:.0f} / {m[0]:.1f} ms = {t[0] / m[0]:.0f}x, process {t[1]:.0f} / {m[1]:.1f} ms = {t[1] / m[1]:.0f}x, "
                   f"peak {t[2]:.0f} / {m[2]:.0f} MB", flush=True)
@@ -127,8 +143,12 @@ def main():
             missed += beside_the_peer(o, folder)
         long = os.path.join(folder, "ten.jsonl")
         ten_times(o.trace, long)
-        for name, workers, block, *_ in JOBS:
-            pairs = [(ours(o.trace, workers, block), ours(long, workers, block)) for _ in range(o.runs)]
+        few, many = (medians([ours(o.trace, workers(n, 64, *KV_ROUTER)) for _ in range(5)])[0] for n in (8, 256))
+        print(f"KV router: 256 workers cost {many / few:.1f}x what 8 do", flush=True)
+        if many / few > MAX_WORKERS_COST / o.slack:
+            missed.append(f"KV router: 256 workers cost more than {MAX_WORKERS_COST}x what 8 do")
+        for name, arguments, *_ in JOBS:
+            pairs = [(ours(o.trace, arguments), ours(long, arguments)) for _ in range(o.runs)]
             growth = statistics.median(b[0] / a[0] for a, b in pairs)
             print(f"{name}: 10x the trace costs {growth:.1f}x inside, peak {medians([b for _, b in pairs])[2]:.0f} MB", flush=True)
             if growth > MAX_GROWTH / o.slack:

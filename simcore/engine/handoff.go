@@ -21,6 +21,7 @@ func (v *VLLM) Reserve(request int32) (fresh int, ok, never bool) {
 	cached, _ := v.cache.Match(v.env.sequence(request), int(r.full))
 	missing := int(blocks) - cached
 	if !v.cache.Hold(v.env.sequence(request), 0, cached, missing) {
+		v.cache.Touch(v.env.sequence(request), cached) // it took them before it saw that there is no room for the others
 		return 0, false, false
 	}
 	r.blocks, r.computed = int32(cached), int32(cached)*v.blockSize

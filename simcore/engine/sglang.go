@@ -193,6 +193,9 @@ func (s *SGLang) noToken(now, end float64) (_ float64, progress bool, err error)
 	return end, end > now || s.pass.progress, nil
 }
 
+// maxIdlePasses is how many passes in a row may lead to nothing.
+const maxIdlePasses = 1024
+
 // maxBarrenPasses is how many passes in a row may give no request a token. Prompts of many chunks can take a
 // while.
 const maxBarrenPasses = 1 << 20

@@ -33,7 +33,6 @@ type VLLM struct {
 	run         run
 	signals     []Signal
 	emitted     []int32
-	idle        int // passes in a row that took no time and led to nothing
 	futile      int // passes that preempted a request since one got a token
 
 	preemptions int64
@@ -138,38 +137,29 @@ func (v *VLLM) onePass(now float64) (end float64, progress bool, err error) {
 	v.enterRun(end)
 	v.run.single(now, end)
 	if len(v.emitted) > 0 || len(v.signals) > 0 {
-		v.idle, v.futile = 0, 0
+		v.futile = 0
 		return end, true, nil
 	}
 	return v.noToken(now, end)
 }
 
-// noToken judges a pass that gave no request anything.
+// noToken judges a pass that gave no request anything. Passes that compute come to an end; those that take each other's
+// blocks may go on for ever.
 func (v *VLLM) noToken(now, end float64) (_ float64, progress bool, err error) {
 	if v.pass.preempted {
 		v.futile++
 	}
-	switch {
-	case end > now:
-		v.idle = 0
-	case !v.pass.progress:
+	switch pool := v.env.Role != Aggregated; {
+	case end == now && !v.pass.progress:
 		return end, false, nil
-	default:
-		v.idle++
-	}
-	pool := v.env.Role != Aggregated
-	switch {
-	case !pool && (v.idle > maxIdlePasses || v.futile > maxFutilePasses):
+	case !pool && v.futile > maxFutilePasses:
 		return now, false, v.Stuck(now)
-	case pool && (v.idle > len(v.running)+v.waiting.len() || v.futile > maxFutilePasses):
-		v.idle, v.futile = 0, 0
+	case pool && v.futile > len(v.running)+v.waiting.len():
+		v.futile = 0
 		return end, false, nil // each has given up its blocks in vain; hand-offs will make room
 	}
 	return end, true, nil
 }
-
-// maxIdlePasses is how many passes in a row may take no time and lead to nothing.
-const maxIdlePasses = 1024
 
 // maxFutilePasses is how many passes may preempt a request while none gets a token. Requests that take turns in giving
 // way to each other would do so for ever.

@@ -167,6 +167,12 @@ func (c *Cache) Hold(s Sequence, from, to, anonymous int) bool {
 	return true
 }
 
+// Touch makes the first n blocks of a sequence, which are resident, the ones that nobody holds to have been used last.
+func (c *Cache) Touch(s Sequence, n int) {
+	c.share(s, 0, n)
+	c.Release(s, n)
+}
+
 // ReleaseAnonymous gives the slot of a partial block back.
 func (c *Cache) ReleaseAnonymous() { c.free++ }
 
