@@ -22,8 +22,6 @@ type stackCase struct {
 	Expected map[string]float64
 	Runs     []map[string]float64
 	Refused  string
-	// Open marks cases of the reference that nobody has explained.
-	Open bool
 }
 
 // TestGoldenStack replays recorded runs of the reference: families with ties inside its spread, all others exactly.
@@ -53,9 +51,6 @@ func TestGoldenStack(t *testing.T) {
 
 // pending says why a case cannot be compared yet; empty means that it can.
 func (c stackCase) pending() string {
-	if c.Open {
-		return "nobody has explained what the reference does here"
-	}
 	if i := slices.Index(c.Args, "--trace-format"); i >= 0 && !slices.Contains(workload.Formats(), c.Args[i+1]) {
 		return "needs the trace format " + c.Args[i+1]
 	}
