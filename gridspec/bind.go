@@ -148,7 +148,7 @@ func (c *collector) bindNullable(path string, n nullable, v any, dst reflect.Val
 	}
 	allowed := setScalar(v, dst)
 	if allowed == "" && (dst.CanInt() && float64(dst.Int()) == n.stored || dst.CanFloat() && dst.Float() == n.stored) {
-		allowed = fmt.Sprintf("give %d or more, or null %s", n.least(), n.means)
+		allowed = fmt.Sprintf("give %s, or null %s", n.least(dst.CanInt()), n.means)
 	}
 	if allowed != "" {
 		c.add(path, v, "%s", allowed)

@@ -3,6 +3,7 @@ package gridspec
 import (
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/servegrid/servegrid/simcore"
@@ -55,8 +56,13 @@ type nullable struct {
 	means string
 }
 
-// least is the smallest number that the setting takes.
-func (n nullable) least() int { return int(n.stored) + 1 }
+// least says which numbers the setting takes.
+func (n nullable) least(whole bool) string {
+	if n.stored == 0 && !whole {
+		return "a number above 0"
+	}
+	return strconv.Itoa(int(n.stored)+1) + " or more"
+}
 
 // nullables holds the settings that may be null, by their path in an aggregated deployment.
 var nullables = map[string]nullable{
@@ -69,6 +75,14 @@ var nullables = map[string]nullable{
 	"engine.sglang.max_prefill_tokens":   {0, "for the default"},
 	"engine.sglang.chunked_prefill_size": {0, "for the default"},
 	"engine.sglang.clip_max_new_tokens":  {0, "for the default"},
+	"tiers.num_g4_blocks":                {0, "for no limit"},
+	"tiers.workers_per_node":             {0, "for all workers on one node"},
+	"tiers.bandwidth_g1_to_g2_gbps":      {0, "for transfers of no time"},
+	"tiers.bandwidth_g2_to_g1_gbps":      {0, "for transfers of no time"},
+	"tiers.bandwidth_g2_to_g3_gbps":      {0, "for transfers of no time"},
+	"tiers.bandwidth_g3_to_g2_gbps":      {0, "for transfers of no time"},
+	"tiers.bandwidth_g2_to_g4_gbps":      {0, "for transfers of no time"},
+	"tiers.bandwidth_g4_to_g2_gbps":      {0, "for transfers of no time"},
 	"router.overlap_score_weight":        {router.Unset, "for the two settings that it replaces"},
 	"router.router_queue_threshold":      {router.Unset, "to keep no request in the router"},
 }

@@ -166,7 +166,7 @@ func TestTracePathsStartAtTheSpec(t *testing.T) {
 	}
 	ps := expand(t, s)
 	w := ps[0].Workload
-	if want := filepath.Join(dir, "sub", "a.jsonl"); w.Trace.Path != want || w.Name != "a.jsonl" || w.Trace.BlockSize != 512 || w.Trace.Format != "mooncake" {
+	if want := filepath.Join(dir, "sub", "a.jsonl"); w.Trace.Path != want || w.Name != "a.jsonl" || w.Trace.BlockSize != 0 || w.Trace.Format != "auto" {
 		t.Errorf("%+v %+v", w, *w.Trace)
 	}
 	if ps[1].Workload.Trace.Path != "-" {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/engine"
+	"github.com/servegrid/servegrid/simcore/kvcache/tiers"
 	"github.com/servegrid/servegrid/simcore/perfmodel"
 	"github.com/servegrid/servegrid/simcore/router"
 	"github.com/servegrid/servegrid/simcore/rules"
@@ -206,7 +207,7 @@ type object = map[string]any
 
 func newSchemaWriter(t *testing.T) *schemaWriter {
 	w := &schemaWriter{t: t, docs: map[string]string{}, defs: object{}}
-	for _, dir := range []string{".", "../simcore", "../simcore/engine", "../simcore/perfmodel", "../simcore/router", "../simcore/workload"} {
+	for _, dir := range []string{".", "../simcore", "../simcore/engine", "../simcore/kvcache/tiers", "../simcore/perfmodel", "../simcore/router", "../simcore/workload"} {
 		w.readDocs(dir)
 	}
 	return w
@@ -417,7 +418,15 @@ func (w *schemaWriter) leaf(path string, t reflect.Type) any {
 		schema["enum"] = choices
 	}
 	if null, ok := nullableAt(path); ok {
-		schema["type"], schema["minimum"] = []string{schema["type"].(string), "null"}, null.least()
+		bound := "minimum"
+		if t.Kind() == reflect.Float64 && null.stored == 0 {
+			bound = "exclusiveMinimum"
+		}
+		least := null.stored
+		if bound == "minimum" {
+			least++
+		}
+		schema["type"], schema[bound] = []string{schema["type"].(string), "null"}, least
 	}
 	return schema
 }
@@ -438,6 +447,8 @@ func choicesOf(path string, t reflect.Type) []string {
 		"engine.kv_transfer_timing_mode":          engine.TransferTimingModes(),
 		"engine.sglang.schedule_policy":           engine.SchedulePolicies(),
 		"engine.trtllm.capacity_scheduler_policy": {engine.PolicyGuaranteedNoEvict},
+		"tiers.offload_policy":                    tiers.OffloadPolicies(),
+		"tiers.onboard_policy":                    tiers.OnboardPolicies(),
 		"router.policy":                           router.Policies(),
 		"router.router_queue_policy":              router.QueuePolicies(),
 		"router.router_prefill_load_model":        router.PrefillLoadModels(),

@@ -174,6 +174,8 @@ func TestUnusedSettings(t *testing.T) {
 		"deployment: {mode: disaggregated}\ndecode: {engine: {kv_transfer_bandwidth: 10}}":                           "write it in prefill.engine",
 		"router: {router_temperature: 1}":                                                                            "only router.policy kv_router has it",
 		"router: {router_temperature: 1}\ndeployment: {workers: 2}\ngrid: {router.policy: [round_robin, kv_router]}": "",
+		"tiers: {num_g3_blocks: 10}":                                                                                 "there are no memory tiers without tiers.num_g2_blocks",
+		"tiers: {num_g2_blocks: 10, num_g3_blocks: 10}\nengine: {kv_bytes_per_token: 1000}":                          "",
 		"router: {seed: 1}":                                                                      "nothing is drawn with this router.policy",
 		"router: {policy: power_of_two, seed: 1}":                                                "",
 		"router: {policy: kv_router, model_name: a}":                                             "which is not given",

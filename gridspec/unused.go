@@ -43,9 +43,21 @@ func uses() []use {
 		{common("engine.sglang"), runs(engine.TypeSGLang), "only engine.type sglang has it"},
 		{common("engine.trtllm"), runs(engine.TypeTensorRTLLM), "only engine.type trtllm has it"},
 		{
-			common("engine.kv_transfer_bandwidth", "engine.kv_transfer_timing_mode", "engine.kv_bytes_per_token"),
+			common("engine.kv_transfer_bandwidth", "engine.kv_transfer_timing_mode"),
 			func(c *simcore.Config) bool { return c.Deployment.Mode == simcore.ModeDisaggregated },
 			"only deployment.mode disaggregated transfers KV caches",
+		},
+		{
+			common("engine.kv_bytes_per_token"),
+			func(c *simcore.Config) bool {
+				return c.Deployment.Mode == simcore.ModeDisaggregated || c.Tiers.Enabled()
+			},
+			"only deployment.mode disaggregated and memory tiers move KV caches",
+		},
+		{
+			func(path string) bool { return strings.HasPrefix(path, "tiers.") && path != "tiers.num_g2_blocks" },
+			func(c *simcore.Config) bool { return c.Tiers.Enabled() },
+			"there are no memory tiers without tiers.num_g2_blocks",
 		},
 		{
 			below("decode.engine.kv_transfer_bandwidth", "decode.engine.kv_transfer_timing_mode"),
@@ -54,6 +66,11 @@ func uses() []use {
 		},
 		{ofKVRouter, routes(router.PolicyKVRouter), "only router.policy kv_router has it"},
 		{below("router.prefix_affinity_tokens"), routes(router.PolicyPrefixAffinity), "only router.policy prefix_affinity has it"},
+		{
+			below("router.host_cache_hit_weight", "router.disk_cache_hit_weight"),
+			func(c *simcore.Config) bool { return c.Tiers.Enabled() },
+			"there are no memory tiers without tiers.num_g2_blocks",
+		},
 		{
 			below("router.seed"),
 			func(c *simcore.Config) bool {
@@ -108,13 +125,16 @@ func (s *Spec) unusedSettings(tree map[string]any) Problems {
 // possible returns configurations of the base and of the base with one row of a factor: between them they have every
 // value of the settings that decide about the use of others.
 func (s *Spec) possible() []*simcore.Config {
-	type decisive struct{ mode, types, policy, load, file string }
+	type decisive struct {
+		mode, types, policy, load, file string
+		tiers                           bool
+	}
 	var out []*simcore.Config
 	seen := map[decisive]bool{}
 	add := func(o option) {
 		point := s.with(o)
 		c := &point.config
-		d := decisive{mode: c.Deployment.Mode, policy: c.Router.Policy, load: c.Router.RouterPrefillLoadModel, file: c.Router.RouterPolicyConfig}
+		d := decisive{mode: c.Deployment.Mode, policy: c.Router.Policy, load: c.Router.RouterPrefillLoadModel, file: c.Router.RouterPolicyConfig, tiers: c.Tiers.Enabled()}
 		for _, p := range c.Stages() {
 			d.types += p.Engine.Type + " "
 		}

@@ -69,6 +69,9 @@ func WriteReport(w io.Writer, d ReportData) error {
 	return nil
 }
 
+// PageStyle is the style sheet that the report shares with the other pages of the program.
+func PageStyle() (string, error) { return joinFiles([]string{"report/page.css", "report/print.css"}) }
+
 func joinFiles(names []string) (string, error) {
 	var b strings.Builder
 	for _, name := range names {

@@ -12,7 +12,7 @@ import (
 type cluster struct {
 	*simulation
 	crew
-	driver    *driver
+	driver    driver
 	router    router.Router
 	sessions  []int32 // the session of each request
 	startedMs float64 // when passes were last started
@@ -27,7 +27,7 @@ func (s *simulation) runCluster() error {
 	}
 	c := &cluster{
 		simulation: s,
-		driver:     newDriver(s),
+		driver:     s.newDriver(),
 		sessions:   s.sessionOfRequests(),
 		startedMs:  math.Inf(-1),
 		loneLoop:   s.rules.SingleWorkerLoop && n == 1,
@@ -57,7 +57,7 @@ func (c *cluster) loop() error {
 		if step%checkEvery == 0 && c.ctx.Err() != nil {
 			return c.ctx.Err()
 		}
-		next := min(c.due.soonest(), c.driver.peek())
+		next := min(c.due.soonest(), c.driver.peek(), c.tiers.NextWake())
 		if c.loneLoop {
 			next = c.loneNext()
 		}
@@ -65,7 +65,7 @@ func (c *cluster) loop() error {
 			return c.deadEnd(now) // some worker has work as long as requests wait in the router
 		}
 		if next >= c.stop {
-			if c.loneLoop && !c.driver.closed {
+			if c.loneLoop && !c.driver.closed() {
 				// In open loop the reference's lone worker looks at the cap only between passes, after releasing what
 				// arrived.
 				if c.due.len() > 0 {
@@ -81,6 +81,7 @@ func (c *cluster) loop() error {
 		now = next
 		c.endMs = max(c.endMs, now)
 		c.finishDue(now)
+		c.wake(c.tiers.TakeLoaded(now), now)
 		if err := c.release(now); err != nil {
 			return err
 		}
@@ -97,7 +98,7 @@ func (c *cluster) loop() error {
 // loneNext is the next event of the reference's loop for a lone worker, which in closed loop sees arrivals only
 // between passes.
 func (c *cluster) loneNext() float64 {
-	if c.due.len() > 0 && c.driver.closed {
+	if c.due.len() > 0 && c.driver.closed() {
 		return c.due.soonest()
 	}
 	return min(c.due.soonest(), c.driver.peek())
@@ -137,7 +138,7 @@ func (c *cluster) dispatch(kept []router.Dispatch, now float64) {
 func (c *cluster) release(now float64) error {
 	for c.driver.peek() <= now {
 		request, ready := c.driver.pop()
-		if c.loneLoop && c.driver.closed {
+		if c.loneLoop && c.driver.closed() {
 			ready = now
 		}
 		r := &c.env.Requests[request]
@@ -174,7 +175,7 @@ func (c *cluster) submit(request, worker int32, now float64) {
 func (c *cluster) startAll(now float64) error {
 	c.startedMs = now
 	stop := c.stop
-	if c.loneLoop && c.driver.closed {
+	if c.loneLoop && c.driver.closed() {
 		stop = min(stop, c.driver.peek()) // the arrival is seen at the end of a pass, whatever its fate
 	}
 	return c.start(now, func(int32) float64 { return stop })

@@ -2,6 +2,7 @@ package simcore
 
 import (
 	"github.com/servegrid/servegrid/simcore/engine"
+	"github.com/servegrid/servegrid/simcore/kvcache/tiers"
 	"github.com/servegrid/servegrid/simcore/perfmodel"
 	"github.com/servegrid/servegrid/simcore/router"
 	"github.com/servegrid/servegrid/simcore/rules"
@@ -29,6 +30,8 @@ type Config struct {
 	Decode Stage `json:"decode"`
 	// Router says which worker gets a request.
 	Router router.Config `json:"router"`
+	// Tiers says which memory tiers for KV blocks lie below the GPUs' own.
+	Tiers tiers.Config `json:"tiers"`
 	// SLA states the latency bounds for goodput and attainment; without bounds neither is reported.
 	SLA SLA `json:"sla"`
 }
@@ -114,6 +117,7 @@ func DefaultConfig() Config {
 		Prefill:    Stage{engine.DefaultConfig(), perfmodel.DefaultConfig()},
 		Decode:     Stage{engine.DefaultConfig(), perfmodel.DefaultConfig()},
 		Router:     router.DefaultConfig(),
+		Tiers:      tiers.DefaultConfig(),
 	}
 }
 

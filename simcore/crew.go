@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/servegrid/servegrid/simcore/engine"
+	"github.com/servegrid/servegrid/simcore/kvcache/tiers"
 )
 
 // crew is a number of workers on one clock: which of them are busy until when, and which may start something.
@@ -13,6 +14,7 @@ type crew struct {
 	due       dueHeap // busy workers by the end of what they do
 	touched   []int32 // idle workers that may start something at this time
 	isTouched []bool
+	stalled   []int32 // workers that have requests and could start nothing when they were touched last
 	busyNs    []int64 // how long each worker was busy, in ns
 }
 
@@ -33,6 +35,7 @@ func (c *crew) touch(id int32) {
 // start lets touched workers with requests begin, in the order of their ids, and none start a pass at its stop or later.
 func (c *crew) start(now float64, stopOf func(id int32) float64) error {
 	slices.Sort(c.touched)
+	c.stalled = c.stalled[:0]
 	for _, id := range c.touched {
 		c.isTouched[id] = false
 		w := c.workers[id]
@@ -47,10 +50,25 @@ func (c *crew) start(now float64, stopOf func(id int32) float64) error {
 		if progress {
 			c.due.set(id, end)
 			c.busyNs[id] -= wholeNanoseconds(now)
+		} else {
+			c.stalled = append(c.stalled, id)
 		}
 	}
 	c.touched = c.touched[:0]
 	return nil
+}
+
+// wake lets requests go on whose KV blocks have come from lower memory tiers.
+func (c *crew) wake(loaded []tiers.Loaded, now float64) {
+	for _, l := range loaded {
+		id := int32(l.Worker)
+		end := c.workers[id].(engine.TierWorker).Loaded(l.Request, now)
+		if !c.due.has(id) {
+			c.touch(id)
+		} else if end < c.due.end[id] {
+			c.due.set(id, end)
+		}
+	}
 }
 
 // end takes out the worker that is done first, which may start something again.

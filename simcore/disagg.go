@@ -14,7 +14,7 @@ import (
 type disaggregated struct {
 	*simulation
 	crew
-	driver *driver
+	driver driver
 
 	prefill, decode             engine.Environment
 	prefillRouter, decodeRouter router.Router
@@ -23,6 +23,7 @@ type disaggregated struct {
 
 	actions      actionQueue
 	deferred     [][]action     // actions of each worker that wait until it is idle
+	ended        []int32        // workers that are done at this time
 	reservations []reservations // of each decode worker
 	transfers    timeHeap       // requests by the end of their transfer, then by its start
 	sent         int32          // transfers so far
@@ -104,7 +105,7 @@ func (s *simulation) newDisaggregated() (*disaggregated, error) {
 	p, n := cfg.Deployment.PrefillWorkers, cfg.Deployment.DecodeWorkers
 	d := &disaggregated{
 		simulation:       s,
-		driver:           newDriver(s),
+		driver:           s.newDriver(),
 		deferred:         make([][]action, p+n),
 		reservations:     make([]reservations, n),
 		sessions:         s.sessionOfRequests(),
@@ -117,6 +118,12 @@ func (s *simulation) newDisaggregated() (*disaggregated, error) {
 	}
 	if d.decode, err = s.environment(cfg.Decode, engine.Decode); err != nil {
 		return nil, err
+	}
+	if cfg.Tiers.DecodeOffload {
+		s.newTiers(p+n, &d.prefill)
+		s.connectTiers(&d.decode, p)
+	} else {
+		s.newTiers(p, &d.prefill)
 	}
 	d.prefill.Requests = make([]engine.Request, s.workload.Requests())
 	d.decode.Requests = make([]engine.Request, s.workload.Requests())
@@ -147,15 +154,16 @@ func (s *simulation) newDisaggregated() (*disaggregated, error) {
 	return d, nil
 }
 
-// loop moves the clock from event to event. At one time, passes end first, then transfers, then requests arrive, then
-// hand-offs go on, then passes start; that repeats until nothing more happens at that time.
+// loop moves the clock from event to event. At one time, passes end first, then transfers, then hand-offs go on and
+// passes start, then requests arrive (or, by [rules.Set].ArrivalsBeforePasses, before passes start), and passes start with
+// them; that repeats until nothing more happens at that time.
 func (d *disaggregated) loop() error {
 	now := 0.0
 	for step := 0; ; step++ {
 		if step%checkEvery == 0 && d.ctx.Err() != nil {
 			return d.ctx.Err()
 		}
-		next := min(d.due.soonest(), d.transfers.soonest(), d.driver.peek())
+		next := min(d.due.soonest(), d.transfers.soonest(), d.driver.peek(), d.tiers.NextWake())
 		if math.IsInf(next, 1) {
 			return d.checkDone(now)
 		}
@@ -164,24 +172,22 @@ func (d *disaggregated) loop() error {
 		}
 		now = next
 		d.endMs = max(d.endMs, now)
-		for d.due.soonest() <= now {
-			d.finish(d.end(), now)
-		}
+		d.finishAll(now)
 		for d.transfers.soonest() <= now {
 			d.actions.push(action{actActivate, d.transfers.pop().id})
+		}
+		d.wake(d.tiers.TakeLoaded(now), now)
+		if !d.rules.ArrivalsBeforePasses {
+			if again, err := d.proceed(now); err != nil {
+				return err
+			} else if again {
+				continue
+			}
 		}
 		if err := d.release(now); err != nil {
 			return err
 		}
-		for d.actions.len() > 0 {
-			if err := d.perform(d.actions.pop(), now); err != nil {
-				return err
-			}
-		}
-		if d.due.soonest() <= now {
-			continue // a run was cut short at a pass that ends right now, which comes before passes start
-		}
-		if err := d.start(now, func(id int32) float64 { return d.stopOf(id, now) }); err != nil {
+		if _, err := d.proceed(now); err != nil {
 			return err
 		}
 	}
@@ -190,12 +196,57 @@ func (d *disaggregated) loop() error {
 	return nil
 }
 
-// finish ends what a worker did: what waited for it to be idle goes on, and its requests take their next step.
-func (d *disaggregated) finish(id int32, now float64) {
-	for _, a := range d.deferred[id] {
-		d.actions.push(a)
+// proceed lets hand-offs go on and passes start. It reports whether passes end right now: some that started and take no
+// time, or one at which a run was cut short, which comes before passes start.
+func (d *disaggregated) proceed(now float64) (passesEnd bool, err error) {
+	for again := true; again; {
+		for d.actions.len() > 0 {
+			if err := d.perform(d.actions.pop(), now); err != nil {
+				return false, err
+			}
+		}
+		if d.due.soonest() <= now {
+			return true, nil
+		}
+		if err := d.start(now, func(id int32) float64 { return d.stopOf(id, now) }); err != nil {
+			return false, err
+		}
+		again = !d.rules.StalledWorkersWait && d.reserveForStalled(now)
 	}
-	d.deferred[id] = d.deferred[id][:0]
+	return d.due.soonest() <= now, nil
+}
+
+// reserveForStalled looks for room on decode workers whose requests cannot go on, as if a pass had ended. It reports
+// whether it found some.
+func (d *disaggregated) reserveForStalled(now float64) (found bool) {
+	for _, id := range d.stalled {
+		if int(id) >= len(d.prefillWorkers) && d.tryReserve(id, now) {
+			d.touch(id)
+			found = true
+		}
+	}
+	return found
+}
+
+// finishAll ends what workers did until now. First what waited for them to be idle goes on, then their requests take their
+// next steps.
+func (d *disaggregated) finishAll(now float64) {
+	d.ended = d.ended[:0]
+	for d.due.soonest() <= now {
+		id := d.end()
+		d.ended = append(d.ended, id)
+		for _, a := range d.deferred[id] {
+			d.actions.push(a)
+		}
+		d.deferred[id] = d.deferred[id][:0]
+	}
+	for _, id := range d.ended {
+		d.finish(id, now)
+	}
+}
+
+// finish lets the requests of a worker take their next steps after what it did.
+func (d *disaggregated) finish(id int32, now float64) {
 	signals := d.workers[id].Finish()
 	if int(id) < len(d.prefillWorkers) {
 		for _, signal := range signals {
@@ -309,7 +360,8 @@ func (d *disaggregated) reserve(r int32, now float64) error {
 	d.decode.Requests[r].Worker = worker
 	d.handoffs[r].DecodeRouteOverlap = d.decodeRouter.Overlap(r)
 	if c := &d.cfg.Decode.Engine; int(d.decode.Requests[r].Input) > c.NumGPUBlocks*c.BlockSize {
-		d.fail(r) // at once, whatever waits before it
+		d.decodeRouter.Ended(now, r) // it fails at once, whatever waits before it, and no worker is the busier for it
+		d.fail(r)
 		return nil
 	}
 	q := &d.reservations[worker]
@@ -333,29 +385,30 @@ func (d *disaggregated) cutShort(id int32, now float64) {
 }
 
 // tryReserve looks for room on a decode worker for the first request that waits for it. One that has failed is not
-// tried again before the worker has given up some.
-func (d *disaggregated) tryReserve(id int32, now float64) {
+// tried again before the worker has given up some. It reports whether there was room.
+func (d *disaggregated) tryReserve(id int32, now float64) bool {
 	index := int(id) - len(d.prefillWorkers)
 	worker, q := d.decodeWorkers[index], &d.reservations[index]
 	for len(q.waiting) > 0 {
 		if q.triedInVain(worker) {
-			return
+			return false
 		}
 		r := q.waiting[0]
 		fresh, ok, never := worker.Reserve(r)
 		if !ok && !never {
 			q.failed, q.released = true, worker.Released()
-			return
+			return false
 		}
 		q.failed = false
 		q.waiting = slices.Delete(q.waiting, 0, 1)
 		worker.SetReserving(len(q.waiting) > 0)
 		if ok {
 			d.reserved(r, fresh, now)
-			return
+			return true
 		}
 		d.fail(r)
 	}
+	return false
 }
 
 // reserved takes a request with room on a decode worker to its next step.

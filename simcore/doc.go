@@ -3,6 +3,6 @@
 // single-threaded, and depends on nothing but its [Config] and its workload.
 //
 // Read config.go for what can be configured, run.go for the one entry point, driver.go for when requests are
-// released, alone.go and cluster.go for the two loops, report.go for how the outcome is summed up. The parts of a
+// released, graphdriver.go for those of request graphs, alone.go and cluster.go for the two loops, report.go for how the outcome is summed up. The parts of a
 // worker live in the sub-packages engine, kvcache and perfmodel.
 package simcore

@@ -53,22 +53,41 @@ func (s *simulation) sessionOfRequests() []int32 {
 	return sessions
 }
 
-// driver releases the turns of sessions: a turn when the one before has ended and its delay has passed, a session
-// at its start (open loop) or when another one ends (closed loop).
-type driver struct {
+// driver says when requests are released.
+type driver interface {
+	// peek returns when the next request is ready, or infinity.
+	peek() float64
+	// pop releases the next request and returns when it became ready.
+	pop() (request int32, readyMs float64)
+	// ended tells that a request of a session completed, was rejected or failed.
+	ended(request, session int32, now float64)
+	// closed reports whether something starts when something else ends.
+	closed() bool
+}
+
+func (s *simulation) newDriver() driver {
+	if s.workload.Graph != nil {
+		return newGraphDriver(s)
+	}
+	return newSessionDriver(s)
+}
+
+// sessionDriver releases the turns of sessions: a turn when the one before has ended and its delay has passed, a
+// session at its start (open loop) or when another one ends (closed loop).
+type sessionDriver struct {
 	s       *simulation
 	ready   timeHeap // sessions by when their next turn is ready, then by number
 	next    []int32
 	waiting int32 // closed loop: the next session to be admitted
 	speedup float64
-	closed  bool
+	loop    bool
 }
 
-func newDriver(s *simulation) *driver {
+func newSessionDriver(s *simulation) *sessionDriver {
 	w := s.workload
-	d := &driver{s: s, next: slices.Clone(w.SessionStart[:w.Sessions()]), speedup: s.cfg.Load.Speedup}
+	d := &sessionDriver{s: s, next: slices.Clone(w.SessionStart[:w.Sessions()]), speedup: s.cfg.Load.Speedup}
 	if s.cfg.Load.Mode == LoadConcurrency {
-		d.closed, d.speedup = true, 1
+		d.loop, d.speedup = true, 1
 		for range min(s.cfg.Load.Concurrency, w.Sessions()) {
 			d.admit(0)
 		}
@@ -83,31 +102,30 @@ func newDriver(s *simulation) *driver {
 }
 
 // admit makes the next session of a closed loop ready.
-func (d *driver) admit(now float64) {
+func (d *sessionDriver) admit(now float64) {
 	if int(d.waiting) < d.s.workload.Sessions() {
 		d.ready.push(timed{now, d.waiting, d.waiting})
 		d.waiting++
 	}
 }
 
-// peek returns when the next turn is ready, or infinity.
-func (d *driver) peek() float64 { return d.ready.soonest() }
+func (d *sessionDriver) peek() float64 { return d.ready.soonest() }
 
-// pop releases the next turn and returns its request and when it became ready.
-func (d *driver) pop() (request int32, readyMs float64) {
+func (d *sessionDriver) pop() (request int32, readyMs float64) {
 	turn := d.ready.pop()
 	request = d.next[turn.id]
 	d.next[turn.id]++
 	return request, turn.atMs
 }
 
-// ended tells the driver that a request completed or was rejected.
-func (d *driver) ended(request int32, session int32, now float64) {
+func (d *sessionDriver) closed() bool { return d.loop }
+
+func (d *sessionDriver) ended(_, session int32, now float64) {
 	if turnAfter := d.next[session]; turnAfter < d.s.workload.SessionStart[session+1] {
 		d.ready.push(timed{now + d.s.workload.DelayMs[turnAfter]/d.speedup, session, session})
 		return
 	}
-	if d.closed {
+	if d.loop {
 		d.admit(now)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/servegrid/servegrid/simcore/engine"
+	"github.com/servegrid/servegrid/simcore/kvcache/tiers"
 	"github.com/servegrid/servegrid/simcore/perfmodel"
 	"github.com/servegrid/servegrid/simcore/router"
 	"github.com/servegrid/servegrid/simcore/rules"
@@ -113,6 +114,10 @@ func drawConfig(t *rapid.T, s shape) Config {
 	if !s.roundRobin {
 		drawRouter(t, &c.Router)
 	}
+	if c.Compat == rules.Default && e.Type != engine.TypeSGLang && e.EnablePrefixCaching && rapid.IntRange(0, 2).Draw(t, "tiered") == 0 {
+		e.KVBytesPerToken = 1000
+		drawTiers(t, &c.Tiers)
+	}
 	if rapid.Bool().Draw(t, "sla") {
 		c.SLA = SLA{TTFTMs: 40, ITLMs: 7}
 	}
@@ -150,6 +155,28 @@ func drawRouter(t *rapid.T, c *router.Config) {
 	}
 	c.RouterQueueThreshold = rapid.SampledFrom([]float64{router.Unset, 0, .1, 1, 16}).Draw(t, "threshold")
 	c.RouterQueuePolicy = rapid.SampledFrom(router.QueuePolicies()).Draw(t, "queue policy")
+}
+
+// drawTiers makes lower memory tiers that are often too small, and links that are often slow: tokens have 1000 bytes.
+func drawTiers(t *rapid.T, c *tiers.Config) {
+	c.NumG2Blocks = rapid.IntRange(1, 60).Draw(t, "host blocks")
+	c.NumG3Blocks = rapid.SampledFrom([]int{0, 0, 10, 100}).Draw(t, "disk blocks")
+	c.EnableG4Storage = rapid.IntRange(0, 2).Draw(t, "object store") == 0
+	c.WorkersPerNode = rapid.IntRange(0, 2).Draw(t, "workers per node")
+	bandwidths, latencies := tierSpeeds(c)
+	for i := range bandwidths {
+		*bandwidths[i] = rapid.SampledFrom([]float64{0, .0001, .002, .05}).Draw(t, "bandwidth")
+		*latencies[i] = rapid.SampledFrom([]float64{0, 0, 3.25}).Draw(t, "latency")
+	}
+	c.OffloadPolicy = rapid.SampledFrom(tiers.OffloadPolicies()).Draw(t, "offload")
+	c.OffloadBatchSize = rapid.SampledFrom([]int{1, 3, 16}).Draw(t, "batch")
+	c.OnboardPolicy = rapid.SampledFrom(tiers.OnboardPolicies()).Draw(t, "onboard")
+}
+
+// tierSpeeds lists how fast the links between tiers are.
+func tierSpeeds(c *tiers.Config) (bandwidths, latencies []*float64) {
+	return []*float64{&c.BandwidthG1ToG2, &c.BandwidthG2ToG1, &c.BandwidthG2ToG3, &c.BandwidthG3ToG2, &c.BandwidthG2ToG4, &c.BandwidthG4ToG2},
+		[]*float64{&c.LatencyG1ToG2, &c.LatencyG2ToG1, &c.LatencyG2ToG3, &c.LatencyG3ToG2, &c.LatencyG2ToG4, &c.LatencyG4ToG2}
 }
 
 func drawLoad(t *rapid.T, l *Load, s shape) {

@@ -233,6 +233,11 @@ func TestTwiceAsSlow(t *testing.T) {
 		cfg.Timing.PrefillMs, cfg.Timing.DecodeMs = 20, 6
 		cfg.Load.Rate /= 2
 		cfg.Load.MaxSimTimeSeconds *= 2
+		bandwidths, latencies := tierSpeeds(&cfg.Tiers)
+		for i := range bandwidths {
+			*bandwidths[i] /= 2
+			*latencies[i] *= 2
+		}
 		twice := simulate(rt, cfg, build(rt, blockSize, requests), Options{})
 		if (once.Err == nil) != (twice.Err == nil) {
 			rt.Fatalf("once: %v; twice: %v", once.Err, twice.Err)

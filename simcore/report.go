@@ -183,6 +183,7 @@ func (s *simulation) report() *Report {
 	}
 	r.OutputThroughputTokSPerGPU = r.OutputThroughputTokS / float64(s.cfg.GPUs())
 	s.reportWorkers(r, seconds)
+	r.Tiers = s.tiers.Report(s.endMs)
 	if s.cfg.SLA.Set() {
 		r.Goodput = &metrics.Goodput{
 			CompletedRequests:    t.good,

@@ -16,6 +16,14 @@ import (
 // GPU, model and release, the block size, the context length, the size of the KV pool and of a token's KV cache. It returns all
 // problems of the configuration, by key path. Resolving a resolved configuration changes nothing.
 func (c Config) Resolve() (Config, problem.List) {
+	c, l := c.resolveStages()
+	if len(l) == 0 {
+		l = c.validateTierBytes()
+	}
+	return c, l
+}
+
+func (c Config) resolveStages() (Config, problem.List) {
 	l := c.validate()
 	set, err := rules.For(c.Compat)
 	if err != nil {
@@ -31,7 +39,7 @@ func (c Config) Resolve() (Config, problem.List) {
 		l = append(l, problems.Under("router.prefill_timing")...)
 	}
 	if c.Deployment.Mode != ModeDisaggregated {
-		stage, problems := Stage{c.Engine, c.Timing}.resolve(set, len(l) == 0)
+		stage, problems := Stage{c.Engine, c.Timing}.resolve(set, c.Tiers.Enabled(), len(l) == 0)
 		c.Engine, c.Timing = stage.Engine, stage.Timing
 		return c, append(l, problems...)
 	}
@@ -40,15 +48,16 @@ func (c Config) Resolve() (Config, problem.List) {
 		path  string
 		stage *Stage
 	}{{"prefill", &c.Prefill}, {"decode", &c.Decode}} {
-		stage, problems := s.stage.resolve(set, valid)
+		stage, problems := s.stage.resolve(set, c.Tiers.Enabled(), valid)
 		*s.stage = stage
 		l = append(l, problems.Under(s.path)...)
 	}
 	return c, append(l, c.validatePools(set)...)
 }
 
-// resolve fills in what the stage leaves open. A stage that is not valid otherwise gets its timing only.
-func (s Stage) resolve(set rules.Set, valid bool) (Stage, problem.List) {
+// resolve fills in what the stage leaves open; tiered says that KV blocks move to lower memory tiers. A stage that is not
+// valid otherwise gets its timing only.
+func (s Stage) resolve(set rules.Set, tiered, valid bool) (Stage, problem.List) {
 	var l problem.List
 	timing, problems := s.Timing.Resolve(set, s.Engine.Type)
 	s.Timing = timing.Config
@@ -71,7 +80,13 @@ func (s Stage) resolve(set rules.Set, valid bool) (Stage, problem.List) {
 		// An engine does not start with a context that its pool cannot hold once.
 		s.Engine.ContextLength = min(timing.ContextLength, s.Engine.NumGPUBlocks*s.Engine.BlockSize)
 	}
-	if s.Engine.KVBytesPerToken == 0 && s.Engine.KVTransferBandwidth > 0 && timing.Memory != nil && !set.NoTransferEstimate && valid {
+	if s.Engine.KVTransferTimingMode == "" {
+		s.Engine.KVTransferTimingMode = engine.TransferDestinationMissing
+		if set.TransfersFullPrompt {
+			s.Engine.KVTransferTimingMode = engine.TransferFullPrompt
+		}
+	}
+	if s.Engine.KVBytesPerToken == 0 && (tiered || s.Engine.KVTransferBandwidth > 0) && timing.Memory != nil && !set.NoTransferEstimate && valid {
 		// Each GPU sends its part of the cache over a link of its own. Where some layers stop at a window, a token of a
 		// prompt of usual length counts.
 		const usual = 4096

@@ -28,12 +28,16 @@ func (s *simulation) newRouter(pool *engine.Environment, workers int, stage rout
 			return nil, err
 		}
 	}
-	return router.New(s.cfg.Router, router.Environment{
+	env := router.Environment{
 		Workers: workers, Stage: stage,
 		MaxNumBatchedTokens: pool.Config.MaxNumBatchedTokens,
 		Workload:            s.workload, Blocks: blocks, Index: pool.Index,
 		PrefillMs: prefillPrediction(model),
-	}), nil
+	}
+	if s.tiers != nil && stage != router.Decode {
+		env.Tiers = s.tiers
+	}
+	return router.New(s.cfg.Router, env), nil
 }
 
 // prefillPrediction predicts how long a prompt alone takes of which some tokens are cached, in ms.

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/servegrid/servegrid/simcore/engine"
+	"github.com/servegrid/servegrid/simcore/kvcache/tiers"
 	"github.com/servegrid/servegrid/simcore/metrics"
 	"github.com/servegrid/servegrid/simcore/perfmodel"
 	"github.com/servegrid/servegrid/simcore/router"
@@ -15,7 +16,7 @@ import (
 
 // SemanticVersion names the behaviour of the simulator. It changes whenever the same configuration and workload
 // give other figures, and is part of every content ID.
-const SemanticVersion = "2"
+const SemanticVersion = "3"
 
 // Report is the outcome of one simulation.
 type Report = metrics.Report
@@ -87,6 +88,7 @@ type simulation struct {
 	emit     func(RequestRecord)
 	records  []RequestRecord
 	handoffs []Handoff // of each request of a disaggregated deployment
+	tiers    *tiers.Hierarchy
 }
 
 // checkEvery is how many steps go by between two looks at the context.
@@ -97,9 +99,8 @@ func newSimulation(ctx context.Context, cfg Config, w *workload.Workload, opt Op
 	if err != nil {
 		return nil, err
 	}
-	if ok, session := w.HasArrivals(); cfg.Load.Mode == LoadTrace && !ok {
-		return nil, fmt.Errorf("load.mode: trace needs the start of every session, and the first turn of session %s of %s has no timestamp; use mode concurrency or rate",
-			w.SessionName(session), w.Name)
+	if err := cfg.suits(w, set); err != nil {
+		return nil, err
 	}
 	s := &simulation{ctx: ctx, cfg: cfg, rules: set, workload: w, stop: math.Inf(1), opt: opt, emit: opt.Records}
 	s.totals.grow(w.Requests())
@@ -110,8 +111,27 @@ func newSimulation(ctx context.Context, cfg Config, w *workload.Workload, opt Op
 		if s.env, err = s.environment(Stage{cfg.Engine, cfg.Timing}, engine.Aggregated); err != nil {
 			return nil, err
 		}
+		s.newTiers(cfg.Deployment.Workers, &s.env)
 	}
 	return s, nil
+}
+
+// suits reports requests that cannot be replayed under the configuration's load and deployment.
+func (c Config) suits(w *workload.Workload, set rules.Set) error {
+	if ok, session := w.HasArrivals(); c.Load.Mode == LoadTrace && !ok {
+		return fmt.Errorf("load.mode: trace needs the start of every session, and the first turn of session %s of %s has no timestamp; use mode concurrency or rate",
+			w.SessionName(session), w.Name)
+	}
+	if w.Graph == nil {
+		return nil
+	}
+	if c.Load.Mode != LoadTrace && set.NoGraphLanes {
+		return fmt.Errorf("load.mode: the requests of %s wait for each other, and with compat %s they are replayed with mode trace only; leave compat out", w.Name, c.Compat)
+	}
+	if c.Deployment.Mode == ModeDisaggregated && set.NoGraphPools {
+		return fmt.Errorf("deployment.mode: the requests of %s wait for each other, and with compat %s they are replayed with mode aggregated only; leave compat out", w.Name, c.Compat)
+	}
+	return nil
 }
 
 // environment is what the workers of a pool share, apart from their requests.
@@ -171,5 +191,6 @@ func (s *simulation) newRequest(number int32, cfg *engine.Config) engine.Request
 // independent reports whether nothing couples the workers: who serves a request then depends on nothing but its
 // place in the order of arrival, and the workers can be simulated one after another.
 func (s *simulation) independent() bool {
-	return s.cfg.Router.Policy == router.PolicyRoundRobin && s.cfg.Load.Mode != LoadConcurrency && s.workload.SingleTurn()
+	return s.tiers == nil && s.cfg.Router.Policy == router.PolicyRoundRobin && s.cfg.Load.Mode != LoadConcurrency &&
+		s.workload.SingleTurn() && s.workload.Graph == nil
 }

@@ -28,6 +28,7 @@ func (c Config) validate() problem.List {
 		l = append(l, c.Engine.Validate(set).Under("engine")...)
 	}
 	l = append(l, c.Router.Validate().Under("router")...)
+	l = append(l, c.validateTiers(set)...)
 	for _, s := range []struct {
 		key   string
 		value float64
@@ -71,8 +72,8 @@ func (c Config) validatePools(set rules.Set) problem.List {
 	if p.Type != d.Type {
 		l.Add("decode.engine.type", d.Type, "both pools run the same engine, and the prefill workers run %s", p.Type)
 	}
-	if p.Type == engine.TypeTensorRTLLM || d.Type == engine.TypeTensorRTLLM {
-		l.Add("prefill.engine.type", p.Type, "disaggregated deployments run %s or %s", engine.TypeVLLM, engine.TypeSGLang)
+	if set.NoTensorRTLLMPools && (p.Type == engine.TypeTensorRTLLM || d.Type == engine.TypeTensorRTLLM) {
+		l.Add("prefill.engine.type", p.Type, "with compat %s disaggregated deployments run %s or %s", c.Compat, engine.TypeVLLM, engine.TypeSGLang)
 	}
 	if p.BlockSize != d.BlockSize {
 		l.Add("decode.engine.block_size", d.BlockSize, "both pools have the same block size, and that of the prefill workers is %d", p.BlockSize)

@@ -135,7 +135,8 @@ func (j *sweepJob) print(out sweep.Outcome, t *results.Table) error {
 	if j.flags.quiet {
 		return nil
 	}
-	notes := journalNotes(out)
+	slices.Sort(j.notes)
+	notes := append(journalNotes(out), j.notes...)
 	if missing := j.missingRecords(out.Rows); missing != "" {
 		notes = append(notes, missing)
 	}

@@ -134,8 +134,6 @@ var inertWithoutGPU = map[string]inertArg{
 // inertRouterArgs belong to live serving.
 var inertRouterArgs = map[string]inertArg{
 	"router_track_output_blocks": {anyBool, false},
-	"host_cache_hit_weight":      {unitShare, false},
-	"disk_cache_hit_weight":      {unitShare, false},
 	"shared_cache_multiplier":    {unitShare, false},
 	"shared_cache_type":          {oneOf("none", "hicache"), false},
 	"use_kv_events":              {anyBool, false},
@@ -149,6 +147,12 @@ var inertRouterArgs = map[string]inertArg{
 	"use_remote_indexer":         {anyBool, false},
 	"serve_indexer":              {anyBool, false},
 	"router_predicted_ttl_secs":  {atLeast(0), true},
+}
+
+// inertTierWeights weigh what lower memory tiers have, which the releases of the reference check and do not have.
+var inertTierWeights = map[string]inertArg{
+	"host_cache_hit_weight": {unitShare, false},
+	"disk_cache_hit_weight": {unitShare, false},
 }
 
 // reasoning checks the section of that name, which splits an output in thinking and answer.

@@ -38,7 +38,10 @@ type replayFlags struct {
 	mode, router                            string
 	speedup                                 float64
 	format                                  string
-	traceBlockSize                          int
+	traceBlockSize, tracePrefixGroups       int
+	traceSharedPrefixRatio                  float64
+	pacing, spawnTrigger, joinDelay         string
+	strict, salvage                         bool
 	reportJSON, reportJSONL, reportParquet  string
 	maxSimTimeSeconds                       float64
 	slaTTFTMs, slaITLMs, slaE2EMs           float64
@@ -84,8 +87,15 @@ What the reference lacks is a section of the grid spec as JSON, such as --timing
 	fs.StringVar(&f.mode, "replay-mode", "offline", "offline: simulated time")
 	fs.StringVar(&f.router, "router-mode", router.PolicyRoundRobin, "routing policy: "+strings.Join(router.Policies(), ", "))
 	fs.Float64Var(&f.speedup, "arrival-speedup-ratio", 1, "divide arrival times by this")
-	fs.StringVar(&f.format, "trace-format", workload.FormatMooncake, "format of the trace")
-	fs.IntVar(&f.traceBlockSize, "trace-block-size", workload.DefaultTraceBlockSize, "tokens per hash id of the trace")
+	fs.StringVar(&f.format, "trace-format", workload.FormatAuto, "format of the trace: "+strings.Join(workload.Formats(), ", ")+"; with --compat mooncake unless given")
+	fs.IntVar(&f.traceBlockSize, "trace-block-size", 0, "tokens per hash id of the trace; the default is the format's own, 512 for mooncake")
+	fs.StringVar(&f.pacing, "pacing", "", "traces of agents: when dependent requests start: causal, or causal_with_floor for no earlier than recorded; the default is the format's own")
+	fs.StringVar(&f.spawnTrigger, "spawn-trigger", "", "traces of agents: what subagents start after: dispatch or completion of their parent's request, or as recorded")
+	fs.StringVar(&f.joinDelay, "join-delay", "", "traces of agents: the wait after a subagent's end: recorded or none")
+	fs.BoolVar(&f.strict, "strict", false, "refuse traces that look incomplete, instead of a note")
+	fs.BoolVar(&f.salvage, "salvage", false, "replay what is whole of a damaged trace")
+	fs.Float64Var(&f.traceSharedPrefixRatio, sharedPrefixRatioFlag, 0, "applied_compute_agentic traces: share of each first prompt that its prefix group has in common")
+	fs.IntVar(&f.tracePrefixGroups, prefixGroupsFlag, 0, "applied_compute_agentic traces: number of prefix groups")
 	fs.StringVar(&f.reportJSON, "report-json", "", "where to write the full report; the default is a new file in the working folder")
 	fs.StringVar(&f.reportJSONL, "report-jsonl", "", "where to write one JSON object per request")
 	fs.StringVar(&f.reportParquet, "report-parquet", "", "where to write the same as a Parquet file, one row per request")
@@ -115,6 +125,9 @@ func replay(cmd *cobra.Command, st *state, f *replayFlags, traces []string) erro
 	if err != nil {
 		return err
 	}
+	if err := printNotes(st.stderr, workloadNotes(w)); err != nil {
+		return err
+	}
 	var opt simcore.Options
 	records, err := openRecords(f.reportJSONL, f.reportParquet, w, &opt)
 	if err != nil {
@@ -132,11 +145,19 @@ func replay(cmd *cobra.Command, st *state, f *replayFlags, traces []string) erro
 	if point.GPUPrice != (metrics.GPUPrice{}) || point.Config.Stages()[0].Timing.GPU != "" {
 		*report = report.WithCost(point.GPUPrice, point.Config.GPUs())
 	}
-	path, err := writeReportJSON(f.reportJSON, st.now(), report, point.Config, wall)
+	path, err := writeReportJSON(f.reportJSON, st.now(), report, point.Config, w, wall)
 	if err != nil {
 		return err
 	}
 	return printReport(st.stdout, report, point.Config, wall, path)
+}
+
+// workloadNotes says what people should know about where the requests come from.
+func workloadNotes(w *workload.Workload) []string {
+	if w.Detected != "" && w.Format != workload.FormatMooncake {
+		return append([]string{w.Detected}, w.Warnings...)
+	}
+	return w.Warnings
 }
 
 func printNotes(w io.Writer, notes []string) error {
@@ -161,7 +182,7 @@ func (f *replayFlags) point(cmd *cobra.Command, traces []string) (point *gridspe
 		b.spec["compat"] = f.compat
 	}
 	b.refuse(f.sections(flags, b.spec))
-	b.refuseIdle()
+	b.refuseIdle(len(traces) > 0)
 	f.addLoad(&b)
 	f.addDeployment(&b)
 	work, err := f.workload(cmd, traces)
@@ -313,7 +334,17 @@ func (f *replayFlags) workload(cmd *cobra.Command, traces []string) (map[string]
 	}
 	switch {
 	case len(traces) > 0:
-		return map[string]any{"trace": map[string]any{"paths": traces, "format": f.format, "block_size": f.traceBlockSize}}, nil
+		trace := map[string]any{"paths": traces, "format": f.format}
+		if f.compat != "" && !cmd.Flags().Changed("trace-format") {
+			trace["format"] = workload.FormatMooncake // the reference's default
+		}
+		if cmd.Flags().Changed("trace-block-size") {
+			if trace["block_size"] = f.traceBlockSize; f.traceBlockSize == 0 {
+				return nil, errors.New("--trace-block-size: 0 is not allowed; give 1 token per hash id or more, or leave it out")
+			}
+		}
+		f.traceSettings(cmd.Flags(), trace)
+		return map[string]any{"trace": trace}, nil
 	case synthetic != "":
 		return map[string]any{"synthetic": map[string]any{
 			"input_tokens": f.inputTokens, "output_tokens": f.outputTokens, "requests": f.requestCount,
@@ -327,14 +358,31 @@ func (f *replayFlags) workload(cmd *cobra.Command, traces []string) (map[string]
 	return map[string]any{"preset": map[string]any{"name": f.preset}}, nil
 }
 
+// traceSettings adds the settings of a trace that are given to its section of the spec.
+func (f *replayFlags) traceSettings(flags *pflag.FlagSet, trace map[string]any) {
+	for flag, setting := range map[string]any{
+		"pacing": f.pacing, "spawn-trigger": f.spawnTrigger, "join-delay": f.joinDelay, "strict": f.strict, "salvage": f.salvage,
+	} {
+		if flags.Changed(flag) {
+			trace[strings.ReplaceAll(flag, "-", "_")] = setting
+		}
+	}
+	if flags.Changed(sharedPrefixRatioFlag) {
+		trace["shared_prefix_ratio"] = finite(f.traceSharedPrefixRatio)
+	}
+	if flags.Changed(prefixGroupsFlag) {
+		trace["prefix_groups"] = f.tracePrefixGroups
+	}
+}
+
 // onlyOf refuses the flags of another kind of workload than what is replayed: of traces, of synthetic ones, or of neither.
 func (f *replayFlags) onlyOf(flags *pflag.FlagSet, trace, synthetic bool) error {
 	onlySynthetic := []string{"arrival-interval-ms", "turns-per-session", "shared-prefix-ratio", "num-prefix-groups", "inter-turn-delay-ms"}
-	onlyTrace := []string{"trace-format", "trace-block-size"}
+	onlyTrace := []string{"trace-format", "trace-block-size", "pacing", "spawn-trigger", "join-delay", "strict", "salvage"}
 	if f.compat != "" { // the reference ignores these
-		onlySynthetic, onlyTrace = onlySynthetic[1:], nil
+		onlySynthetic, onlyTrace = onlySynthetic[1:], onlyTrace[2:]
 		if f.format != workload.FormatMooncake {
-			onlyTrace = []string{"trace-format"}
+			onlyTrace = append(onlyTrace, "trace-format")
 		}
 	}
 	var problems []error

@@ -20,11 +20,12 @@ import (
 	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/metrics"
 	"github.com/servegrid/servegrid/simcore/perfmodel"
+	"github.com/servegrid/servegrid/simcore/workload"
 )
 
 // writeReportJSON writes the report with the reference's keys, sorted, and returns where. An empty path makes a
 // new file in the working folder, a folder one in it.
-func writeReportJSON(path string, now time.Time, report *simcore.Report, cfg simcore.Config, wall time.Duration) (string, error) {
+func writeReportJSON(path string, now time.Time, report *simcore.Report, cfg simcore.Config, w *workload.Workload, wall time.Duration) (string, error) {
 	folder := ""
 	if path == "" || isFolder(path) {
 		folder, path = path, ""
@@ -35,6 +36,7 @@ func writeReportJSON(path string, now time.Time, report *simcore.Report, cfg sim
 		"wall_time_ms":      float64(wall.Nanoseconds()) / 1e6,
 	}
 	maps.Copy(values, provenanceValues(cfg))
+	maps.Copy(values, workloadValues(w))
 	for _, f := range metrics.Fields() {
 		v, ok := f.Value(report)
 		switch {
@@ -67,6 +69,24 @@ func writeReportJSON(path string, now time.Time, report *simcore.Report, cfg sim
 		return "", fmt.Errorf("--report-json: %w", err)
 	}
 	return path, nil
+}
+
+// workloadValues says in a report where the requests come from, and what is special about that.
+func workloadValues(w *workload.Workload) map[string]any {
+	values := map[string]any{}
+	if w.Format != "" {
+		values["trace_format"] = w.Format
+	}
+	if w.Partial {
+		values["workload_partial"] = true
+	}
+	if len(w.Warnings) > 0 {
+		values["workload_warnings"] = w.Warnings
+	}
+	if w.Graph != nil {
+		values["pacing"], values["plays"] = w.Graph.Pacing(), w.Graph.Plays()
+	}
+	return values
 }
 
 // provenanceValues says in a report where the durations of passes come from. Those of the pools of a disaggregated
@@ -230,6 +250,13 @@ func servingText(report *simcore.Report) string {
 	}
 	if q := report.RouterQueue; q != nil && q.Max > 0 {
 		fmt.Fprintf(&b, "Router Queue (ms): avg %s, p99 %s, max %s\n", grouped(q.Mean), grouped(q.P99), grouped(q.Max))
+	}
+	if t := report.Tiers; t != nil {
+		fmt.Fprint(&b, "Hit Ratio by Tier:")
+		for i, tokens := range t.HitTokens {
+			fmt.Fprintf(&b, " G%d %.2f", i+1, float64(tokens)/float64(max(1, t.LookedUpTokens)))
+		}
+		fmt.Fprintf(&b, "; Waits for KV Blocks: %d, avg %s ms\n", t.WaitCount, grouped(t.Waits.Mean))
 	}
 	if h := report.Handoff; h != nil {
 		fmt.Fprintf(&b, "KV Hand-off (ms): avg %s, p99 %s, max %s\n", grouped(h.Mean), grouped(h.P99), grouped(h.Max))

@@ -23,7 +23,15 @@ func reproduceCommand(p gridspec.Point) string {
 			files = []string{w.Trace.Path}
 		}
 		words = append(words, files...)
-		words = append(words, "--trace-format", w.Trace.Format, "--trace-block-size", fmt.Sprint(w.Trace.BlockSize))
+		words = append(words, "--trace-format", w.Trace.Format)
+		if w.Trace.BlockSize != 0 {
+			words = append(words, "--trace-block-size", fmt.Sprint(w.Trace.BlockSize))
+		}
+		trace, standard := *w.Trace, workload.DefaultTraceSpec()
+		trace.Path, trace.Paths, trace.Format, trace.BlockSize = standard.Path, standard.Paths, standard.Format, standard.BlockSize
+		for _, kv := range differences("workload.trace.", trace, standard) {
+			words = append(words, "--set", kv)
+		}
 	case w.Preset != nil:
 		words = append(words, "--preset", w.Preset.Name)
 		for _, kv := range differences("workload.preset.", *w.Preset, workload.PresetSpec{Name: w.Preset.Name}) {
@@ -110,7 +118,7 @@ func appendDifferences(out []string, prefix string, settings, defaults reflect.V
 		switch {
 		case got.Kind() == reflect.Struct:
 			out = appendDifferences(out, prefix+key+".", got, standard)
-		case !got.Equal(standard):
+		case !reflect.DeepEqual(got.Interface(), standard.Interface()):
 			out = append(out, prefix+key+"="+settingText(prefix+key, got))
 		}
 	}

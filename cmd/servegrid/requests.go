@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/results"
@@ -99,16 +101,17 @@ func requestColumns(w *workload.Workload) []requestColumn {
 	out := identityColumns(w)
 	out = append(out, lifeColumns()...)
 	out = append(out, handoffColumns()...)
-	return append(out, hintColumns(w)...)
+	out = append(out, hintColumns(w)...)
+	return append(out, graphColumns(w)...)
 }
 
 // identityColumns say which request it is and how it ended.
 func identityColumns(w *workload.Workload) []requestColumn {
-	session := textColumn("session_id", "Name of the request's session; null where no session has a second turn.",
+	session := textColumn("session_id", "Name of the request's session; null where each request stands alone.",
 		func(r *simcore.RequestRecord) string { return w.SessionName(r.Session) })
-	turn := countColumn("turn_index", "", "Turn in the session, from 0; null where no session has a second turn.",
+	turn := countColumn("turn_index", "", "Turn in the session, from 0; null where each request stands alone.",
 		func(r *simcore.RequestRecord) int32 { return int32(r.Turn) })
-	inSessions := func(*simcore.RequestRecord) bool { return !w.SingleTurn() }
+	inSessions := func(*simcore.RequestRecord) bool { return !w.SingleTurn() || w.Graph != nil }
 	return []requestColumn{
 		session.where(inSessions),
 		turn.where(inSessions),
@@ -188,6 +191,46 @@ func hintColumns(w *workload.Workload) []requestColumn {
 		}},
 		textColumn("policy_class", "The policy class that it names; null when it names none.", func(r *simcore.RequestRecord) string { return w.Hints(r.Request).PolicyClass }),
 	}
+}
+
+// graphColumns say where a request stands in the graph of a captured agent. They are null where requests form none.
+func graphColumns(w *workload.Workload) []requestColumn {
+	columns := []requestColumn{
+		textColumn("play", "Name of its play: the requests that wait for each other, directly or not.", func(r *simcore.RequestRecord) string {
+			return w.Graph.PlayNames[w.Graph.Play[r.Request]]
+		}),
+		textColumn("parent_session_id", "Name of the session that spawned its session; null when none did.", func(r *simcore.RequestRecord) string {
+			if parent := w.Graph.Parent[r.Session]; parent >= 0 {
+				return w.SessionName(int(parent))
+			}
+			return ""
+		}),
+		textColumn("waited_for", "What it waited for, by relation: sequence, spawn, join and replay_barrier; null for the first of a play.", func(r *simcore.RequestRecord) string {
+			return relationsOf(w.Graph.Edges(int32(r.Request)))
+		}),
+		textColumn("source_model", "Model that served it in the trace; null when the trace does not say.", func(r *simcore.RequestRecord) string {
+			if model := w.Graph.Model[r.Request]; model >= 0 {
+				return w.Graph.ModelNames[model]
+			}
+			return ""
+		}),
+	}
+	for i := range columns {
+		columns[i] = columns[i].where(func(*simcore.RequestRecord) bool { return w.Graph != nil })
+	}
+	return columns
+}
+
+// relationsOf lists the relations of edges, each once.
+func relationsOf(edges []workload.Edge) string {
+	var names []string
+	for _, e := range edges {
+		if name := e.Relation.String(); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, ",")
 }
 
 // where restricts a column to requests that have it.

@@ -26,6 +26,13 @@ func (f *replayFlags) routerArgs(flags *pflag.FlagSet, spec map[string]any) (not
 	for _, key := range given {
 		notes = append(notes, fmt.Sprintf("%s: %s changes nothing here: it is for live serving", flag, key))
 	}
+	if spec["compat"] != nil {
+		given, more := dropInert(config, inertTierWeights)
+		for _, key := range given {
+			notes = append(notes, fmt.Sprintf("%s: %s changes nothing here: the reference has no memory tiers", flag, key))
+		}
+		wrong = append(wrong, more...)
+	}
 	var problems []error
 	for _, w := range wrong {
 		problems = append(problems, fmt.Errorf("%s: %s", flag, w))

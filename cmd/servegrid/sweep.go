@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/results"
+	"github.com/servegrid/servegrid/simcore/workload"
 	"github.com/servegrid/servegrid/sweep"
 )
 
@@ -145,6 +147,9 @@ type sweepJob struct {
 	specPath string
 	dir      string
 	resolved []byte
+
+	notesMu sync.Mutex
+	notes   []string // about the workloads, each once
 }
 
 // companions lists the files and folders beside results.parquet that belong to its rows.
@@ -176,6 +181,7 @@ func (j *sweepJob) options() sweep.Options {
 		Stdin:        j.state.stdin,
 		ContentID:    gridspec.Point.ContentID,
 		WriteResults: j.writeResults,
+		Load:         j.loadWorkload,
 	}
 	if opt.Jobs == 0 {
 		opt.Jobs = int(j.spec.Execution.Jobs)
@@ -187,6 +193,22 @@ func (j *sweepJob) options() sweep.Options {
 		opt.Simulate = j.simulateWithRecords
 	}
 	return opt
+}
+
+// loadWorkload loads a workload and keeps what people should know about it.
+func (j *sweepJob) loadWorkload(ctx context.Context, s workload.Spec, src workload.Source) (*workload.Workload, error) {
+	w, err := s.Load(ctx, src)
+	if err != nil {
+		return nil, err
+	}
+	j.notesMu.Lock()
+	defer j.notesMu.Unlock()
+	for _, note := range workloadNotes(w) {
+		if note = fmt.Sprintf("workload %s: %s", s.Label(), note); !slices.Contains(j.notes, note) {
+			j.notes = append(j.notes, note)
+		}
+	}
+	return w, nil
 }
 
 // objectives are those of the spec, or the defaults.

@@ -58,7 +58,7 @@ type Config struct {
 	// (1e9 bytes a second) for each GPU; 0 means that it takes no time.
 	KVTransferBandwidth float64 `json:"kv_transfer_bandwidth"`
 	// KVTransferTimingMode says what is transferred: "full_prompt", or "destination_missing", what the decode worker does
-	// not have in its cache.
+	// not have in its cache; empty means the latter, with compat dynamo-1.3 and 1.2 the former.
 	KVTransferTimingMode string `json:"kv_transfer_timing_mode"`
 	// SGLang holds what only the SGLang-style scheduler has.
 	SGLang SGLangConfig `json:"sglang"`
@@ -115,7 +115,6 @@ func DefaultConfig() Config {
 		DecodeSpeedupRatio:   1,
 		SpeculationSeed:      42,
 		PreemptionMode:       PreemptLIFO,
-		KVTransferTimingMode: TransferFullPrompt,
 		SGLang:               DefaultSGLang(),
 		TensorRTLLM:          TensorRTLLMConfig{CapacitySchedulerPolicy: PolicyGuaranteedNoEvict},
 	}

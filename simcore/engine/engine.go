@@ -11,6 +11,7 @@ import (
 	"math"
 
 	"github.com/servegrid/servegrid/simcore/kvcache"
+	"github.com/servegrid/servegrid/simcore/kvcache/tiers"
 	"github.com/servegrid/servegrid/simcore/perfmodel"
 	"github.com/servegrid/servegrid/simcore/rules"
 	"github.com/servegrid/servegrid/simcore/workload"
@@ -53,6 +54,11 @@ type Request struct {
 	// Truncated marks an output cut to the context length.
 	Truncated bool
 
+	// LoadedTokens counts the tokens whose KV cache was loaded from lower memory tiers, and LoadWaitMs is how long the
+	// request waited for that.
+	LoadedTokens int32
+	LoadWaitMs   float64
+
 	// RouteOverlap counts the prompt tokens that a router knew to be in the worker's prefix cache when it routed the request.
 	RouteOverlap int32
 
@@ -78,7 +84,13 @@ type schedule struct {
 	// its own: of those beyond, and of duplicates that were computed although their pages are in the tree.
 	locked     kvcache.Node
 	duplicates int32
-	joined     int64 // place among all requests that have joined running
+	joined     int64 // place among all requests that have joined running, for vLLM among those that have got a reservation
+	// loading counts the blocks that come, or have come, from lower memory tiers, for which the request holds room from
+	// the load's turn until it is admitted; loaded says that they are there.
+	loading     int32
+	loaded      bool
+	loadTurn    int64
+	loadBegunMs float64
 }
 
 // length is the number of known tokens: prompt and output so far.
@@ -106,6 +118,11 @@ type Environment struct {
 	Role Role
 	// Index, when set, is told which blocks each worker holds, as a router sees them.
 	Index *kvcache.Index
+	// Tiers, when set, are the memory tiers below that of the workers' GPUs, as TierConfig says; the workers' first one is
+	// FirstTierWorker there.
+	Tiers           *tiers.Hierarchy
+	TierConfig      tiers.Config
+	FirstTierWorker int
 	// EveryPass turns runs of equal passes off. Outputs with known content need that, because any pass may then
 	// complete a block that another request has or waits for; so do tests that compare both ways.
 	EveryPass bool

@@ -18,13 +18,27 @@ func (v *VLLM) Reserve(request int32) (fresh int, ok, never bool) {
 		return 0, false, false
 	}
 	r.Worker, r.full = v.index, r.Input/v.blockSize
-	cached, _ := v.cache.Match(v.env.sequence(request), int(r.full))
+	cached := 0
+	if v.guaranteesOutput {
+		if int(v.blocksToAdmit(r)) > v.roomToAdmit(request) {
+			return 0, false, false
+		}
+	} else {
+		cached, _ = v.cache.Match(v.env.sequence(request), int(r.full))
+	}
 	missing := int(blocks) - cached
-	if !v.cache.Hold(v.env.sequence(request), 0, cached, missing) {
-		v.cache.Touch(v.env.sequence(request), cached) // it took them before it saw that there is no room for the others
+	if missing+v.promisedToLoads(request) > v.cache.Available() || !v.cache.Hold(v.env.sequence(request), 0, cached, cached, missing) {
+		if v.env.Rules.ReservationsTouch {
+			v.cache.Touch(v.env.sequence(request), cached) // it took them before it saw that there is no room for the others
+		}
 		return 0, false, false
 	}
 	r.blocks, r.computed = int32(cached), int32(cached)*v.blockSize
+	if v.guaranteesOutput {
+		v.promised += v.outputBlocks(r)
+	}
+	v.reservations++
+	r.joined = v.reservations
 	return missing * int(v.blockSize), true, false
 }
 
@@ -39,17 +53,33 @@ func (v *VLLM) Activate(request int32) (gaveBack bool) {
 	}
 	free := v.cache.Free()
 	anonymous := int(ceilDiv(r.Input, v.blockSize) - r.full)
-	v.cache.Hold(v.env.sequence(request), int(r.blocks), int(r.full), anonymous) // there is room for that
+	v.cache.Hold(v.env.sequence(request), int(r.blocks), int(r.blocks), int(r.full), anonymous) // there is room for that
 	r.blocks, r.partial = r.full, anonymous > 0
 	r.State = Waiting
 	if !v.env.Rules.HandoffPaysBudget {
 		r.computed = r.Input
 	}
-	v.waiting.pushBack(request)
+	v.enqueue(request)
 	if v.reserving || v.waiting.len() == 1 {
 		v.blocked = false
 	}
 	return free-v.cache.Free() < reserved
+}
+
+// enqueue puts a request whose prompt has arrived into the waiting queue.
+func (v *VLLM) enqueue(request int32) {
+	v.waiting.pushBack(request)
+	if v.env.Rules.DecodesInOrderOfArrival {
+		return
+	}
+	for i := v.waiting.len() - 1; i > 0; i-- {
+		before := v.waiting.at(i - 1)
+		if b := &v.env.Requests[before]; b.State == Preempted || b.joined < v.env.Requests[request].joined {
+			return
+		}
+		v.waiting.replace(i, before)
+		v.waiting.replace(i-1, request)
+	}
 }
 
 // SetReserving tells whether reservations wait for room. See [DecodeWorker].

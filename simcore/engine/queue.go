@@ -60,6 +60,15 @@ func (q *queue) place(i int) int {
 	return i
 }
 
+// insert puts a request before the i-th one from the front.
+func (q *queue) insert(i int, r int32) {
+	q.pushFront(r)
+	for k := range i {
+		q.replace(k, q.at(k+1))
+	}
+	q.replace(i, r)
+}
+
 // remove takes the i-th request from the front out.
 func (q *queue) remove(i int) {
 	for ; i > 0; i-- {

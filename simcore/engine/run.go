@@ -174,7 +174,7 @@ func (v *VLLM) takeBlocks(number int64) {
 		id := v.running[i]
 		r := &v.env.Requests[id]
 		v.sync(id, r)
-		v.cache.Hold(kvcache.Sequence{}, 0, 0, 1)
+		v.cache.Hold(kvcache.Sequence{}, 0, 0, 0, 1)
 		r.partial = true
 		v.run.block[i] = v.nextBlock(r)
 	}
@@ -197,12 +197,12 @@ func (v *VLLM) LastPassStart() float64 { return v.run.lastStart() }
 // Finish completes what Start began, at its end.
 func (v *VLLM) Finish() []Signal {
 	s := &v.run
-	if !s.active {
-		return v.signals
+	if s.active {
+		s.finish(v.env, &v.pricer, len(v.running))
+		v.pass.number += int64(s.passes)
+		v.settleDue()
 	}
-	s.finish(v.env, &v.pricer, len(v.running))
-	v.pass.number += int64(s.passes)
-	v.settleDue()
+	v.offloadFinished(s.end)
 	return v.signals
 }
 
@@ -224,7 +224,7 @@ func (v *VLLM) settleDue() {
 				if r.partial {
 					v.promote(id, r)
 				}
-				v.cache.Hold(kvcache.Sequence{}, 0, 0, 1)
+				v.cache.Hold(kvcache.Sequence{}, 0, 0, 0, 1)
 				r.partial = true
 				block = v.nextBlock(r)
 			}

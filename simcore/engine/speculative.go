@@ -98,7 +98,7 @@ func (c Config) validateSpeculation() problem.List {
 func (v *VLLM) readyWithRoom(now float64, decoding int, lengths int64) (int, int64, error) {
 	for {
 		// Taking the blocks evicts others for them. What is not needed in the end is free then, and is not held.
-		if need := v.needForReady(); v.cache.Hold(kvcache.Sequence{}, 0, 0, need) {
+		if need := v.needForReady(); v.cache.Hold(kvcache.Sequence{}, 0, 0, 0, need) {
 			for range need {
 				v.cache.ReleaseAnonymous()
 			}

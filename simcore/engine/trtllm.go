@@ -39,13 +39,19 @@ func (v *VLLM) blocksToAdmit(r *Request) int32 {
 	return ceilDiv(r.length(), v.blockSize)
 }
 
-// roomToAdmit is the number of block slots that are free or can be made so, less those that are promised to running
-// requests.
-func (v *VLLM) roomToAdmit() int {
-	room := v.cache.Available()
+// outputBlocks is the number of KV blocks that the output of a request takes beside those of its prompt.
+func (v *VLLM) outputBlocks(r *Request) int32 {
+	return v.blocksToAdmit(r) - ceilDiv(r.Input, v.blockSize)
+}
+
+// roomToAdmit is the number of block slots that are free or can be made so for a request, less those that are promised to
+// others.
+func (v *VLLM) roomToAdmit(request int32) int {
+	room := v.cache.Available() - v.promisedToLoads(request)
 	if !v.guaranteesOutput {
 		return room
 	}
+	room -= int(v.promised)
 	for _, id := range v.running {
 		r := &v.env.Requests[id]
 		room -= int(ceilDiv(r.Input+r.Output, v.blockSize) - r.blocks)

@@ -18,14 +18,17 @@ type VLLM struct {
 	maxTokens int
 	// guaranteesOutput admits requests only with room for their whole output; see NewTensorRTLLM.
 	guaranteesOutput bool
+	promised         int32 // blocks for the output of requests that are handed over and do not run yet
 
 	cache   kvcache.Cache
 	running []int32
 	waiting queue
 	blocked bool // the head of waiting cannot be admitted before blocks are released
 	// reserving says, on a decode worker, that reservations wait for room; released counts what may give them some.
-	reserving bool
-	released  int64
+	reserving    bool
+	released     int64
+	reservations int64       // that were granted
+	tiers        *tierAccess // nil without lower memory tiers
 
 	pass        passState
 	speculation speculation
@@ -65,6 +68,7 @@ func NewVLLM(env *Environment, index int) *VLLM {
 		maxTokens:   limitOr(env.Config.MaxNumBatchedTokens),
 		speculation: newSpeculation(env.Config),
 		pricer:      pricer{env: env},
+		tiers:       newTierAccess(env),
 	}
 	v.Reset(index)
 	return v
@@ -74,12 +78,15 @@ func NewVLLM(env *Environment, index int) *VLLM {
 // it goes on counting preemptions.
 func (v *VLLM) Reset(index int) {
 	v.index = int32(index)
+	v.cache.KeepsCopies = !v.env.Rules.SharesComputedBlocks && !v.guaranteesOutput
 	v.cache.Reset(v.env.Config.NumGPUBlocks, v.env.Blocks.IDs)
 	v.cache.Watch(v.env.Index, index)
 	v.running, v.waiting, v.blocked, v.reserving = v.running[:0], queue{ring: v.waiting.ring}, false, false
+	v.promised = 0
 	v.pass = passState{}
 	v.run.active, v.run.steady = false, false
 	v.speculation.start(v.index)
+	v.resetTiers()
 }
 
 // Preemptions counts how often a request lost its blocks since the worker was made.
@@ -90,7 +97,9 @@ func (v *VLLM) Preemptions() int64 { return v.preemptions }
 func (v *VLLM) Passes() (all, extrapolated int64) { return v.pricer.passes, v.pricer.extrapolated }
 
 // HasWork reports whether any request waits or runs.
-func (v *VLLM) HasWork() bool { return len(v.running) > 0 || v.waiting.len() > 0 }
+func (v *VLLM) HasWork() bool {
+	return len(v.running) > 0 || v.waiting.len() > 0 || v.holdsForLoads()
+}
 
 // Submit adds a request to the waiting queue.
 func (v *VLLM) Submit(request int32) {
@@ -112,9 +121,12 @@ func (v *VLLM) Start(now, arrival, stop float64) (end float64, progress bool, er
 		stop = min(stop, arrival)
 	}
 	if v.run.steady && !v.env.EveryPass && v.startRun(now, stop) {
-		return v.run.end, true, nil
+		end, progress = v.run.end, true
+	} else {
+		end, progress, err = v.onePass(now)
 	}
-	return v.onePass(now)
+	v.tellTiers(now)
+	return end, progress, err
 }
 
 // onePass computes a whole pass at its start; its tokens carry its end.
@@ -225,9 +237,12 @@ func (v *VLLM) admit(now float64) error {
 			continue
 		}
 		cached, missing := v.lookUp(id, r)
-		if missing > v.roomToAdmit() {
+		if missing > v.roomToAdmit(id) {
 			v.blocked = true
 			return nil
+		}
+		if v.load(now, at, id, r) {
+			continue
 		}
 		v.waiting.remove(at)
 		got, err := v.schedule(now, id, cached)
@@ -239,11 +254,15 @@ func (v *VLLM) admit(now float64) error {
 			return nil
 		}
 		v.running = append(v.running, id)
+		if v.guaranteesOutput && v.env.Role == Decode {
+			v.promised -= v.outputBlocks(r)
+		}
 		if r.AdmittedMs == Never {
 			r.AdmittedMs, r.ReusedFirst = now, cached
 		}
 		r.Reused = max(r.Reused, cached)
 		r.State = Running
+		v.countTierHits(id, r, cached)
 		v.pass.progress = true
 		if r.used == 0 && v.pass.budget == 0 {
 			return nil
@@ -263,18 +282,14 @@ func (v *VLLM) neverFits(r *Request) bool {
 // lookUp returns the number of cached tokens of a waiting request, and how many slots it needs besides the blocks that
 // other requests hold.
 func (v *VLLM) lookUp(id int32, r *Request) (cached int32, missing int) {
-	if r.materialised() {
+	if r.materialised() && !r.loaded {
 		return 0, 0
 	}
 	blocks := v.blocksToAdmit(r)
 	if !v.env.Config.EnablePrefixCaching {
 		return 0, int(blocks)
 	}
-	most := r.full
-	if !v.env.Rules.FullPromptHit && !v.guaranteesOutput {
-		most = (r.length() - 1) / v.blockSize // the last token is always computed
-	}
-	resident, heldBlocks := v.cache.Match(v.env.sequence(id), int(most))
+	resident, heldBlocks := v.cache.Match(v.env.sequence(id), int(v.shareable(r)))
 	if v.speculation.drafts > 0 && !v.env.Rules.FullPromptHit && resident > 0 {
 		resident-- // the drafting model needs the hidden states of the last block, so that it is computed again
 		heldBlocks = min(heldBlocks, resident)
@@ -284,7 +299,15 @@ func (v *VLLM) lookUp(id int32, r *Request) (cached int32, missing int) {
 		cached = min(cached, r.Input)
 		heldBlocks = min(heldBlocks, int(r.Input/v.blockSize))
 	}
-	return cached, int(blocks) - heldBlocks
+	return cached, int(blocks) - max(heldBlocks, int(r.blocks))
+}
+
+// shareable is how many blocks of a waiting request may come from a cache.
+func (v *VLLM) shareable(r *Request) int32 {
+	if v.env.Rules.FullPromptHit || v.guaranteesOutput {
+		return r.full
+	}
+	return (r.length() - 1) / v.blockSize // the last token is always computed
 }
 
 // schedule gives one request as many tokens as the budget allows and the blocks for them. cached tokens count as
@@ -301,7 +324,7 @@ func (v *VLLM) schedule(now float64, id, cached int32) (outcome, error) {
 		return notScheduled, nil
 	}
 	target := before + min(want, remaining)
-	for !v.hold(id, r, target) {
+	for !v.hold(id, r, max(r.blocks, cached/v.blockSize), target) {
 		victim, ok := v.victim()
 		if !ok {
 			return notScheduled, nil
@@ -329,8 +352,9 @@ func (v *VLLM) schedule(now float64, id, cached int32) (outcome, error) {
 	return scheduled, nil
 }
 
-// hold makes a request hold the blocks of its first target tokens, or nothing more than before.
-func (v *VLLM) hold(id int32, r *Request, target int32) bool {
+// hold makes a request hold the blocks of its first target tokens, of which the first hits blocks are cached, or nothing
+// more than before.
+func (v *VLLM) hold(id int32, r *Request, hits, target int32) bool {
 	full, want := r.full, ceilDiv(target, v.blockSize)
 	if !v.env.Rules.BlocksAtEmission {
 		full = target / v.blockSize // a block gets its identity with its last token
@@ -347,9 +371,9 @@ func (v *VLLM) hold(id int32, r *Request, target int32) bool {
 	if want > full {
 		anonymous = 1
 	}
-	if !v.cache.Hold(v.env.sequence(id), int(r.blocks), int(full), anonymous) {
+	if !v.cache.Hold(v.env.sequence(id), int(r.blocks), int(hits), int(full), anonymous) {
 		if r.partial {
-			v.cache.Hold(kvcache.Sequence{}, 0, 0, 1)
+			v.cache.Hold(kvcache.Sequence{}, 0, 0, 0, 1)
 		}
 		return false
 	}
@@ -372,8 +396,10 @@ func (v *VLLM) promote(id int32, r *Request) {
 }
 
 // isAlone reports that a running request is the only one that holds blocks, so that none will become free. On a worker
-// of a pool, prompts on their way hold some too.
-func (v *VLLM) isAlone() bool { return len(v.running) == 1 && v.env.Role == Aggregated }
+// of a pool, prompts on their way hold some too, and so do requests that load blocks from lower memory tiers.
+func (v *VLLM) isAlone() bool {
+	return len(v.running) == 1 && v.env.Role == Aggregated && !v.holdsForLoads()
+}
 
 // victim returns the running request that has to give up its blocks first.
 func (v *VLLM) victim() (int32, bool) {
@@ -400,8 +426,9 @@ func (v *VLLM) preempt(id int32) {
 	r.computed, r.drafts, r.State = 0, 0, Preempted
 	at := slices.Index(v.running, id)
 	v.running = slices.Delete(v.running, at, at+1)
-	v.waiting.pushFront(id)
+	v.waiting.insert(v.afterLoaded(), id)
 	v.pass.preempted = true
+	v.pass.progress = v.pass.progress || v.holdsForLoads() // those that hold blocks may go on now
 	v.preemptions++
 }
 
@@ -524,8 +551,8 @@ func (v *VLLM) emitOne(now float64, id int32) (bool, error) {
 		r.Tokens++
 	}
 	if r.burst > 1 {
-		r.computed = r.length() - 1 // accepted tokens were verified by computing them
-		v.hold(id, r, r.computed)   // there is room for that
+		r.computed = r.length() - 1         // accepted tokens were verified by computing them
+		v.hold(id, r, r.blocks, r.computed) // there is room for that
 	}
 	if r.Tokens == r.Output {
 		v.complete(id, r)
@@ -542,7 +569,7 @@ func (v *VLLM) openBlock(now float64, id int32, r *Request) (bool, error) {
 	if r.partial {
 		v.promote(id, r)
 	}
-	for !v.cache.Hold(kvcache.Sequence{}, 0, 0, 1) {
+	for !v.cache.Hold(kvcache.Sequence{}, 0, 0, 0, 1) {
 		victim, _ := v.victim()
 		if victim == id && v.isAlone() {
 			return false, v.stuck(now, id, 1, r.blocks+1)
@@ -560,6 +587,7 @@ func (v *VLLM) complete(id int32, r *Request) {
 	if !v.env.Rules.BlocksAtEmission {
 		v.settle(id, r, r.computed)
 	}
+	v.noteFinished(id, r)
 	if v.env.Role != Prefill { // which holds the prompt as the source of a transfer
 		v.release(id, r)
 	}

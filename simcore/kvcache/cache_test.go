@@ -157,7 +157,7 @@ type machine struct {
 func newMachine(t *rapid.T) *machine {
 	m := &machine{p: drawPrompts(t), total: rapid.OneOf(rapid.IntRange(1, 12), rapid.IntRange(50, 300)).Draw(t, "total")}
 	m.cache.Reset(rapid.IntRange(1, 5).Draw(t, "earlier total"), m.p.limit)
-	m.cache.Hold(m.p.sequences[0], 0, 1, 0) // what Reset must forget
+	m.cache.Hold(m.p.sequences[0], 0, 1, 1, 0) // what Reset must forget
 	m.cache.Reset(m.total, m.p.limit)
 	m.model = model{free: m.total, holders: map[uint32]int{}}
 	m.blocks, m.partial = make([]int, len(m.p.sequences)), make([]bool, len(m.p.sequences))
@@ -176,7 +176,7 @@ func (m *machine) Hold(t *rapid.T) {
 		m.partial[r] = false
 	}
 	want := m.model.hold(m.p.ids[r][m.blocks[r]:to], anonymous)
-	if got := m.cache.Hold(m.p.sequences[r], m.blocks[r], to, anonymous); got != want {
+	if got := m.cache.Hold(m.p.sequences[r], m.blocks[r], to, to, anonymous); got != want {
 		t.Fatalf("Hold(%d to %d and %d of request %d) = %v, want %v", m.blocks[r], to, anonymous, r, got, want)
 	}
 	if want {
@@ -270,24 +270,24 @@ func TestEvictionOrder(t *testing.T) {
 	c.Reset(6, 100)
 	a := Sequence{Segments: []workload.Segment{{Start: 0, Len: 2}, {Start: 10, Len: 1}}, Known: 3, Private: 50}
 	b := Sequence{Segments: []workload.Segment{{Start: 0, Len: 2}, {Start: 20, Len: 1}}, Known: 3, Private: 60}
-	c.Hold(a, 0, 4, 0) // 0 1 10 50
-	c.Hold(b, 0, 4, 0) // 0 1 20 60
-	c.Release(b, 4)    // queue: 60 20
-	c.Release(a, 4)    // queue: 60 20 50 10 1 0
-	c.Hold(b, 0, 3, 0) // takes 0 1 20 back; queue: 60 50 10
-	c.Release(b, 3)    // queue: 60 50 10 20 1 0
+	c.Hold(a, 0, 4, 4, 0) // 0 1 10 50
+	c.Hold(b, 0, 4, 4, 0) // 0 1 20 60
+	c.Release(b, 4)       // queue: 60 20
+	c.Release(a, 4)       // queue: 60 20 50 10 1 0
+	c.Hold(b, 0, 3, 3, 0) // takes 0 1 20 back; queue: 60 50 10
+	c.Release(b, 3)       // queue: 60 50 10 20 1 0
 	for i, want := range []uint32{60, 50, 10, 20, 1, 0} {
 		if c.stateOf(want) == absent {
 			t.Fatalf("block %d went too early", want)
 		}
-		if !c.Hold(Sequence{}, 0, 0, 1) {
+		if !c.Hold(Sequence{}, 0, 0, 0, 1) {
 			t.Fatalf("no room after %d evictions", i)
 		}
 		if c.stateOf(want) != absent {
 			t.Fatalf("eviction %d did not take block %d", i+1, want)
 		}
 	}
-	if c.Hold(Sequence{}, 0, 0, 1) {
+	if c.Hold(Sequence{}, 0, 0, 0, 1) {
 		t.Error("there is room in a full cache")
 	}
 }
@@ -300,7 +300,7 @@ func TestQueueStaysSmall(t *testing.T) {
 		c.Reset(total, 1<<12)
 		for i := range 100_000 {
 			s := Sequence{Segments: []workload.Segment{{Start: uint32(i % 500 * 8), Len: 8}}, Known: 8}
-			if !c.Hold(s, 0, 8, 0) {
+			if !c.Hold(s, 0, 8, 8, 0) {
 				t.Fatal("no room")
 			}
 			c.Release(s, 8)
@@ -330,7 +330,7 @@ func BenchmarkHoldRelease(b *testing.B) {
 			turn := func(i int) {
 				s := sequences[i%prompts]
 				c.Match(s, shared+own)
-				c.Hold(s, 0, shared+own, 1)
+				c.Hold(s, 0, shared+own, shared+own, 1)
 				c.ReleaseAnonymous()
 				c.Release(s, shared+own)
 			}

@@ -1,6 +1,7 @@
 package kvcache
 
 import (
+	"iter"
 	"math/bits"
 	"slices"
 )
@@ -220,6 +221,27 @@ func (b *bisection) drop(from, to []uint64, overlap int32) {
 		for ; set != 0; set &= set - 1 {
 			if w := i*64 + bits.TrailingZeros64(set); w < len(b.into) {
 				b.into[w] = overlap
+			}
+		}
+	}
+}
+
+// IDs goes through the ids of the blocks of a sequence from one (inclusive) to another (exclusive).
+func (s Sequence) IDs(from, to int) iter.Seq[uint32] {
+	return func(yield func(uint32) bool) {
+		done := 0
+		for _, segment := range s.Segments {
+			length := int(segment.Len)
+			for i := max(0, from-done); i < min(length, to-done); i++ {
+				if !yield(segment.Start + uint32(i)) {
+					return
+				}
+			}
+			done += length
+		}
+		for i := max(0, from-done); i < to-done; i++ {
+			if !yield(s.Private + uint32(i)) {
+				return
 			}
 		}
 	}

@@ -105,15 +105,17 @@ func TestWatch(t *testing.T) {
 		const workers, ids = 3, 600
 		x := NewIndex(workers, ids)
 		caches := make([]Cache, workers)
+		copies := rapid.Bool().Draw(t, "copies")
 		for w := range caches {
+			caches[w].KeepsCopies = copies
 			caches[w].Reset(200, ids+100)
 			caches[w].Watch(x, w)
 		}
 		common := workload.Segment{Start: 0, Len: uint32(rapid.IntRange(1, 90).Draw(t, "common"))}
 		var prompts []Sequence
-		for _, start := range []uint32{150, 400} {
+		for i, start := range []uint32{150, 400} {
 			own := workload.Segment{Start: start, Len: uint32(rapid.IntRange(1, 150).Draw(t, "own"))}
-			prompts = append(prompts, Sequence{[]workload.Segment{common, own}, int32(common.Len + own.Len), ids})
+			prompts = append(prompts, Sequence{[]workload.Segment{common, own}, int32(common.Len + own.Len), ids, int32(i)})
 		}
 		held := [workers][2]int{}
 		into := make([]int32, workers)
@@ -122,8 +124,12 @@ func TestWatch(t *testing.T) {
 			if held[w][p] > 0 {
 				caches[w].Release(prompts[p], held[w][p])
 				held[w][p] = 0
-			} else if n := rapid.IntRange(0, int(prompts[p].Known)).Draw(t, "blocks"); caches[w].Hold(prompts[p], 0, n, 0) {
-				held[w][p] = n
+			} else {
+				n := rapid.IntRange(0, int(prompts[p].Known)).Draw(t, "blocks")
+				resident, _ := caches[w].Match(prompts[p], n)
+				if caches[w].Hold(prompts[p], 0, rapid.IntRange(0, resident).Draw(t, "hits"), n, 0) {
+					held[w][p] = n
+				}
 			}
 			for _, prompt := range prompts {
 				x.Overlaps(prompt, int(prompt.Known), into)

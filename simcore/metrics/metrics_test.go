@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"math"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -178,7 +179,8 @@ func TestFields(t *testing.T) {
 		}
 		needsSLA := strings.Contains(f.Name, "goodput") || f.Name == "sla_attainment"
 		needsGPU := strings.HasPrefix(f.Name, "cost_") || strings.HasPrefix(f.Name, "max_energy_")
-		needsMore := f.Name == "prefill_worker_utilisation" || strings.HasSuffix(f.Name, "_router_queue_ms") || strings.HasSuffix(f.Name, "_handoff_ms")
+		needsMore := f.Name == "prefill_worker_utilisation" || strings.HasSuffix(f.Name, "_router_queue_ms") || strings.HasSuffix(f.Name, "_handoff_ms") ||
+			regexp.MustCompile("(^|_)g[1-4]_|onboard_wait").MatchString(f.Name)
 		if _, ok := f.Value(&report); ok == f.Optional || f.Optional != (needsSLA || needsGPU || needsMore) {
 			t.Errorf("%s: optional is %v, and a plain report has it: %v", f.Name, f.Optional, ok)
 		}
@@ -221,8 +223,13 @@ func TestFieldsReadTheirFigure(t *testing.T) {
 		return s
 	}
 	queue, handoff := summary(), summary()
+	tiers := Tiers{
+		LookedUpTokens: 2, HitTokens: [4]int64{1001, 1003, 1005, 1007}, Waits: summary(), WaitCount: 41,
+		Links:  [6]LinkUse{{42, 43}, {44, 45}, {46, 47}, {48, 49}, {50, 51}, {52, 53}},
+		Stores: [3]StoreUse{{54, 55, 56}, {57, 58, 59}, {60, 61, 62}},
+	}
 	r := Report{
-		PrefillUtilisation: 35, DecodeUtilisation: 36, RouterQueue: &queue, Handoff: &handoff,
+		PrefillUtilisation: 35, DecodeUtilisation: 36, RouterQueue: &queue, Handoff: &handoff, Tiers: &tiers,
 		NumRequests: 1, CompletedRequests: 2, RejectedRequests: 3, TruncatedRequests: 4, UnfinishedRequests: 5, Preemptions: 6,
 		TotalInputTokens: 7, TotalOutputTokens: 8, DurationMs: 9, RequestThroughputRPS: 10, InputThroughputTokS: 11,
 		OutputThroughputTokS: 12, TotalThroughputTokS: 13, PrefixCacheReusedRatio: 14, FirstAdmissionReusedRatio: 15,
@@ -241,7 +248,7 @@ func TestFieldsReadTheirFigure(t *testing.T) {
 		}
 		by[v] = f.Name
 	}
-	if want := 36 + 6*9 + 2*4; len(by) != want {
+	if want := 36 + 6*9 + 2*4 + 34; len(by) != want {
 		t.Errorf("%d fields, want %d", len(by), want)
 	}
 	for name, want := range map[string]float64{"p99_ttft_ms": r.TTFT.P99, "median_itl_ms": r.ITL.Median,

@@ -56,6 +56,8 @@ type Report struct {
 	// Handoff is set for disaggregated deployments: the time from a prompt's end on the prefill worker until the decode
 	// worker had its KV cache and was idle, in ms.
 	Handoff *Summary
+	// Tiers is set for deployments with memory tiers below that of GPUs.
+	Tiers *Tiers
 	// Goodput is set when the SLA has a bound.
 	Goodput *Goodput
 	// GoodputByPriority and GoodputByPolicyClass are set when the SLA has a bound and requests tell the router anything;
@@ -232,6 +234,7 @@ func buildFields() []Field {
 	fs = append(fs, optionalSummary("handoff_ms", "time from the end of a prompt on its prefill worker until a decode worker had its KV cache and was idle", func(r *Report) *Summary { return r.Handoff })...)
 	fs = append(fs, summaryFields("output_token_throughput_per_user", "tokens/s", "1000 / gap over every gap between tokens, pooled",
 		HigherIsBetter, func(r *Report) *Summary { return &r.OutputTokenThroughputPerUser })...)
+	fs = append(fs, tierFields()...)
 	return append(fs,
 		good("goodput_completed_requests", "requests", "Requests that kept every SLA bound.", true, func(g *Goodput) float64 { return float64(g.CompletedRequests) }),
 		good("goodput_request_throughput_rps", "requests/s", "Good requests per second of duration.", false, func(g *Goodput) float64 { return g.RequestThroughputRPS }),

@@ -30,6 +30,10 @@ type Config struct {
 	OverlapScoreCredit float64 `json:"overlap_score_credit"`
 	// OverlapScoreCreditDecay lowers that credit as the worker has more prefill tokens ahead than the others; 0 leaves it.
 	OverlapScoreCreditDecay float64 `json:"overlap_score_credit_decay"`
+	// HostCacheHitWeight is the part of that credit for a block that a worker has in host memory (see tiers), 0 to 1.
+	HostCacheHitWeight float64 `json:"host_cache_hit_weight"`
+	// DiskCacheHitWeight is the part of it for a block that is only on a worker's disk or in the object store, 0 to 1.
+	DiskCacheHitWeight float64 `json:"disk_cache_hit_weight"`
 	// PrefillLoadScale multiplies the prefill part of the cost.
 	PrefillLoadScale float64 `json:"prefill_load_scale"`
 	// OverlapScoreWeight replaces PrefillLoadScale, and sets OverlapScoreCredit to 0 when it is 0; it is the reference's
@@ -109,6 +113,8 @@ func DefaultConfig() Config {
 		Seed:                     42,
 		PrefixAffinityTokens:     512,
 		OverlapScoreCredit:       1,
+		HostCacheHitWeight:       .75,
+		DiskCacheHitWeight:       .25,
 		PrefillLoadScale:         1,
 		OverlapScoreWeight:       Unset,
 		RouterTrackActiveBlocks:  true,
@@ -144,6 +150,14 @@ func (c Config) Validate() problem.List {
 	}
 	if !(c.OverlapScoreCredit >= 0 && c.OverlapScoreCredit <= 1) {
 		l.Add("overlap_score_credit", c.OverlapScoreCredit, "give 0 to 1; prefill_load_scale makes prefill weigh more")
+	}
+	for _, s := range []struct {
+		key   string
+		value float64
+	}{{"host_cache_hit_weight", c.HostCacheHitWeight}, {"disk_cache_hit_weight", c.DiskCacheHitWeight}} {
+		if !(s.value >= 0 && s.value <= 1) {
+			l.Add(s.key, s.value, "give 0 to 1")
+		}
 	}
 	for _, s := range []struct {
 		key      string

@@ -28,20 +28,50 @@ type kvRouter struct {
 	now     float64
 	maySend func(*Class) bool
 
-	overlaps, active []int32   // by worker, of the request that is looked at
-	loads            []int64   // by worker, prompt tokens to compute
-	costs            []float64 // by worker
-	dispatched       []Dispatch
-	spare            [][]int32 // memory for overlaps of kept requests
+	held       holdings  // of the request that is looked at
+	active     []int32   // by worker, its blocks that others use
+	loads      []int64   // by worker, prompt tokens to compute
+	costs      []float64 // by worker
+	dispatched []Dispatch
+	spare      []holdings // memory for those of kept requests
 }
 
 // costWeights says how the parts of a worker's cost are weighed.
-type costWeights struct{ scale, credit, decay, temperature float64 }
+type costWeights struct{ scale, credit, decay, temperature, host, below float64 }
+
+// holdings is what workers have of a prompt.
+type holdings struct {
+	device []int32 // full blocks in the GPU's memory, by worker
+	// lower is what the blocks after those count that are in lower memory tiers, by worker: each less than one on the GPU.
+	// It is empty where there are no tiers.
+	lower []float64
+}
+
+func newHoldings(workers int, tiers LowerTiers) holdings {
+	h := holdings{device: make([]int32, workers)}
+	if tiers != nil {
+		h.lower = make([]float64, workers)
+	}
+	return h
+}
+
+// blocks is how many blocks of the GPU's memory a worker's count as.
+func (h holdings) blocks(worker int) float64 {
+	if len(h.lower) == 0 {
+		return float64(h.device[worker])
+	}
+	return float64(h.device[worker]) + h.lower[worker]
+}
+
+// tokens is the number of tokens that need not be computed for that.
+func (h holdings) tokens(worker, blockSize int) int {
+	return int(h.blocks(worker) * float64(blockSize))
+}
 
 // route is what the router remembers of a request.
 type route struct {
 	worker  int32
-	overlap int32 // blocks of its prompt in the worker's cache when it arrived
+	overlap int32 // blocks of its prompt in the worker's GPU memory when it arrived
 	prefill int32 // prompt tokens that count as the worker's load
 	active  bool  // its blocks count
 }
@@ -56,13 +86,14 @@ func newKV(c Config, env Environment, rng *rand.Rand) *kvRouter {
 		budget:        float64(env.MaxNumBatchedTokens),
 		prefills:      make([]prefillLoad, env.Workers),
 		routes:        make([]route, env.Workload.Requests()),
-		overlaps:      make([]int32, env.Workers),
+		held:          newHoldings(env.Workers, env.Tiers),
 		active:        make([]int32, env.Workers),
 		loads:         make([]int64, env.Workers),
 		costs:         make([]float64, env.Workers),
 	}
 	k.cost.scale, k.cost.credit = c.scaleAndCredit()
 	k.cost.decay, k.cost.temperature = c.OverlapScoreCreditDecay, c.RouterTemperature
+	k.cost.host, k.cost.below = c.HostCacheHitWeight, c.DiskCacheHitWeight
 	if env.Stage == Decode {
 		k.cost.credit = 0
 	}
@@ -87,36 +118,40 @@ func (k *kvRouter) Arrive(now float64, request int32) (int32, error) {
 	class, entry := k.classify(request)
 	c := &k.queue.classes[class]
 	if !c.queues() || !k.tracksPrefill || len(c.heap) == 0 && !k.allBusy(&c.Class) {
-		return k.send(request, k.overlaps), nil
+		return k.send(request, k.held), nil
 	}
 	if err := c.full(k.env.Workers); err != nil {
 		err.Request, err.TimeMs = int(request), now
 		return Queued, err
 	}
-	entry.overlaps = k.keep(k.overlaps)
+	entry.held = k.keep(k.held)
 	k.routes[request].worker = Queued
 	k.queue.push(class, entry, k.env.Workload.Hints(int(request)).Priority, now/1000)
 	return Queued, nil
 }
 
-// lookUp finds what the workers have of a request's prompt in their caches.
+// lookUp finds what the workers have of a request's prompt.
 func (k *kvRouter) lookUp(request int32) {
 	if k.env.Index == nil || k.env.Stage == Decode {
-		clear(k.overlaps)
+		clear(k.held.device)
 		return
 	}
 	sequence, full := k.env.sequence(request)
-	k.env.Index.Overlaps(sequence, full, k.overlaps)
+	k.env.Index.Overlaps(sequence, full, k.held.device)
+	for w := range k.held.lower {
+		host, below := k.env.Tiers.Overlap(w, k.now, sequence, int(k.held.device[w]), full)
+		k.held.lower[w] = k.cost.host*float64(host) + k.cost.below*float64(below)
+	}
 }
 
 // classify returns the class of a request and how it would wait there.
 func (k *kvRouter) classify(request int32) (class int, entry kept) {
-	best := int32(0)
-	for _, n := range k.overlaps {
-		best = max(best, n)
+	best := 0
+	for w := range k.held.device {
+		best = max(best, k.held.tokens(w, k.env.Blocks.BlockSize))
 	}
 	entry = kept{request: request, raw: int64(k.env.input(request))}
-	entry.cached = min(entry.raw, int64(best)*int64(k.env.Blocks.BlockSize))
+	entry.cached = min(entry.raw, int64(best))
 	hints := k.env.Workload.Hints(int(request))
 	entry.strict = hints.StrictPriority
 	return k.classes.classOf(hints.PolicyClass, entry.raw-entry.cached), entry
@@ -140,16 +175,16 @@ func (k *kvRouter) load(worker int) int64 {
 	return k.prefills[worker].tokens
 }
 
-// send picks the worker of a request, given what the workers had of it in their caches, and counts it as its load.
-func (k *kvRouter) send(request int32, overlaps []int32) int32 {
+// send picks the worker of a request, given what the workers had of it, and counts it as its load.
+func (k *kvRouter) send(request int32, held holdings) int32 {
 	sequence, full := k.env.sequence(request)
 	if k.tracksBlocks && !k.uniqueBlocks {
 		k.blocks.overlaps(sequence, full, k.active)
 	}
-	w := k.choose(k.env.input(request), full, overlaps)
+	w := k.choose(k.env.input(request), full, held)
 	r := &k.routes[request]
-	*r = route{worker: int32(w), overlap: overlaps[w]}
-	if fresh := k.env.input(request) - int(overlaps[w])*k.env.Blocks.BlockSize; k.tracksPrefill && fresh > 0 {
+	*r = route{worker: int32(w), overlap: held.device[w]}
+	if fresh := k.env.input(request) - held.tokens(w, k.env.Blocks.BlockSize); k.tracksPrefill && fresh > 0 {
 		r.prefill = int32(fresh)
 		p := prompt{request: request, tokens: int64(fresh)}
 		if k.predicts {
@@ -171,7 +206,7 @@ func (k *kvRouter) send(request int32, overlaps []int32) int32 {
 }
 
 // choose returns the worker with the least cost for a prompt of so many tokens and full blocks; equal ones by chance.
-func (k *kvRouter) choose(input, full int, overlaps []int32) int {
+func (k *kvRouter) choose(input, full int, held holdings) int {
 	blockSize := float64(k.env.Blocks.BlockSize)
 	leastLoad := int64(math.MaxInt64)
 	if k.tracksPrefill {
@@ -189,7 +224,7 @@ func (k *kvRouter) choose(input, full int, overlaps []int32) int {
 				ahead := float64(k.loads[w]-leastLoad) / blockSize
 				credit *= 1 / (1 + k.cost.decay*ahead/math.Ceil(float64(input)/blockSize))
 			}
-			cost = k.cost.scale * max(0, float64(k.loads[w]+int64(input))/blockSize-credit*float64(overlaps[w]))
+			cost = k.cost.scale * max(0, float64(k.loads[w]+int64(input))/blockSize-credit*held.blocks(w))
 		}
 		if k.tracksBlocks {
 			cost += float64(k.blocks.total[w] + int64(full) - int64(k.active[w]))
@@ -291,24 +326,23 @@ func (k *kvRouter) drain() []Dispatch {
 		if !ok {
 			break
 		}
-		k.dispatched = append(k.dispatched, Dispatch{next.request, k.send(next.request, next.overlaps)})
-		k.spare = append(k.spare, next.overlaps)
+		k.dispatched = append(k.dispatched, Dispatch{next.request, k.send(next.request, next.held)})
+		k.spare = append(k.spare, next.held)
 	}
 	return k.dispatched
 }
 
-// keep copies the overlaps of a request that has to wait.
-func (k *kvRouter) keep(overlaps []int32) []int32 {
+// keep copies the holdings of a request that has to wait.
+func (k *kvRouter) keep(held holdings) holdings {
+	var kept holdings
 	if n := len(k.spare); n > 0 {
-		kept := k.spare[n-1]
+		kept = k.spare[n-1]
 		k.spare = k.spare[:n-1]
-		copy(kept, overlaps)
-		return kept
 	}
-	return append([]int32(nil), overlaps...)
+	return holdings{append(kept.device[:0], held.device...), append(kept.lower[:0], held.lower...)}
 }
 
-// Overlap returns how many tokens of a routed request's prompt its worker had in the cache when it arrived.
+// Overlap returns how many tokens of a routed request's prompt its worker had in GPU memory when it arrived.
 func (k *kvRouter) Overlap(request int32) int32 {
 	return k.routes[request].overlap * int32(k.env.Blocks.BlockSize)
 }

@@ -45,13 +45,13 @@ type classQueue struct {
 
 // kept is a request that waits in the router.
 type kept struct {
-	request  int32
-	strict   uint32
-	score    float64
-	number   int64
-	raw      int64
-	cached   int64
-	overlaps []int32 // by worker, as they were when it arrived
+	request int32
+	strict  uint32
+	score   float64
+	number  int64
+	raw     int64
+	cached  int64
+	held    holdings // as they were when it arrived
 }
 
 // cost is what a class pays for sending the request: uncached tokens, at least 1.

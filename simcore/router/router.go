@@ -60,8 +60,17 @@ type Environment struct {
 	Blocks   *workload.BlockTable
 	// Index says which blocks the workers hold; nil when they tell nobody.
 	Index *kvcache.Index
+	// Tiers says what the memory tiers below the workers' GPUs have; nil when there are none.
+	Tiers LowerTiers
 	// PrefillMs predicts how long a prompt takes of which some tokens are cached; only a prefill load model asks.
 	PrefillMs func(uncached, cached int) float64
+}
+
+// LowerTiers is what memory tiers below those of GPUs tell a router.
+type LowerTiers interface {
+	// Overlap returns how many blocks of a sequence from one (inclusive) to another (exclusive) are in a worker's host
+	// memory, and how many only below that, on disk or in an object store, up to the first one that is nowhere.
+	Overlap(worker int, nowMs float64, s kvcache.Sequence, from, to int) (host, below int)
 }
 
 // New returns the router that a valid configuration selects.

@@ -37,6 +37,9 @@ type Set struct {
 	// Otherwise the last token is always recomputed, with speculative decoding the last block, and a preempted request
 	// may hit its own generated blocks.
 	FullPromptHit bool
+	// SharesComputedBlocks lets vLLM share the slot of a resident block with whoever computes the same content. Otherwise
+	// requests share only what they hit when they are admitted, and what they compute takes slots of its own.
+	SharesComputedBlocks bool
 	// OutputZeroNeverEnds leaves a request that asks for no output running for ever, which ends in a dead end.
 	// Otherwise it completes at the end of its prefill pass without a token.
 	OutputZeroNeverEnds bool
@@ -72,6 +75,23 @@ type Set struct {
 	// HandoffPaysBudget makes the decode worker of a disaggregated deployment schedule a handed-over prompt within its
 	// token budget, at no time, but for what it had cached. Otherwise the prompt counts as computed.
 	HandoffPaysBudget bool
+	// ReservationsTouch makes what a decode worker of vLLM has cached of a prompt count as used, also when there is no room for
+	// the rest of it. Otherwise a reservation that fails leaves no trace.
+	ReservationsTouch bool
+	// StalledWorkersWait makes a decode worker whose requests cannot go on look for room for one reservation only, until
+	// something else happens there. Otherwise it looks for more as long as there is some.
+	StalledWorkersWait bool
+	// DecodesInOrderOfArrival makes vLLM and TensorRT-LLM decode workers admit requests in the order in which their prompts
+	// arrived. Otherwise those whose prompts have arrived go in the order of their reservations.
+	DecodesInOrderOfArrival bool
+	// ArrivalsBeforePasses lets requests that arrive in a disaggregated deployment at the end of a pass join the next one.
+	// Otherwise the next pass starts before them if there is something for it to do.
+	ArrivalsBeforePasses bool
+	// NoTensorRTLLMPools refuses TensorRT-LLM in disaggregated deployments.
+	NoTensorRTLLMPools bool
+	// TransfersFullPrompt transfers the KV cache of whole prompts when kv_transfer_timing_mode is not given. Otherwise what the
+	// decode worker misses.
+	TransfersFullPrompt bool
 	// NoTransferEstimate takes the transfer of a prompt's KV cache for instant when kv_bytes_per_token is not given.
 	// Otherwise the size of the cache is that of the model, where it is known.
 	NoTransferEstimate bool
@@ -103,6 +123,33 @@ type Set struct {
 	// UnlimitedContext leaves the context length of a known model out of account. Otherwise requests that exceed it are
 	// rejected or cut, as the serving engines do.
 	UnlimitedContext bool
+	// NoMemoryTiers has no memory tiers below that of GPUs: the reference's release ignores them.
+	NoMemoryTiers bool
+	// SharedDependencyDelay makes a request of a captured agent count its recorded gap from the completion of the last request that it
+	// waits for. Otherwise each dependency has a delay of its own.
+	SharedDependencyDelay bool
+	// SilentTraceSettings passes over settings that have no effect on the format of a trace. Otherwise there is a warning.
+	SilentTraceSettings bool
+	// NoGraphLanes refuses closed loops over requests that wait for others in a graph, as captured agents do. Otherwise a
+	// play starts when another one has ended.
+	NoGraphLanes bool
+	// NoGraphPools refuses such requests in disaggregated deployments.
+	NoGraphPools bool
+	// ReplayStartsAtTimestamp makes the least timestamp of any row of an agentic Mooncake trace of version 1 the start of its
+	// replay. Otherwise it is the least time before which a request must not start, which is 0 for one that waits for others.
+	ReplayStartsAtTimestamp bool
+	// SpawnAfterCompletion starts a captured subagent after its parent's request has completed. Otherwise its recorded gap
+	// counts from the start of that request.
+	SpawnAfterCompletion bool
+	// EarlyConsumers lets a captured request wait for a subagent that ended after the request had begun, when its harness
+	// says so. Otherwise it does not wait.
+	EarlyConsumers bool
+	// EmptySessionNames accepts captured requests whose session has an empty name.
+	EmptySessionNames bool
+	// SkipBrokenEnvelopes passes over lines of a capture whose event is no object. Otherwise they are errors.
+	SkipBrokenEnvelopes bool
+	// RefusePayloadRecords makes errors of a capture's request_payload records. Otherwise they are passed over.
+	RefusePayloadRecords bool
 	// Versions are the engine releases whose timing tables are used when none is named; empty means the newest.
 	Versions Versions
 }
@@ -146,6 +193,7 @@ func dynamo() Set {
 		DecodeInPrefillPass:       true,
 		BlocksAtEmission:          true,
 		FullPromptHit:             true,
+		SharesComputedBlocks:      true,
 		OutputZeroNeverEnds:       true,
 		ChunkBeforeMatch:          true,
 		ChunksCountAsReuse:        true,
@@ -157,6 +205,12 @@ func dynamo() Set {
 		RetractionLosesDuplicates: true,
 		UnknownPolicyIsFIFO:       true,
 		RadixCacheAlwaysOn:        true,
+		ReservationsTouch:         true,
+		StalledWorkersWait:        true,
+		DecodesInOrderOfArrival:   true,
+		ArrivalsBeforePasses:      true,
+		NoTensorRTLLMPools:        true,
+		TransfersFullPrompt:       true,
 		NoTransferEstimate:        true,
 		PowerOfTwoBlocks:          true,
 		HashIDs32:                 true,
@@ -167,6 +221,17 @@ func dynamo() Set {
 		UncorrectedTables:         true,
 		SharedRankLimits:          true,
 		UnlimitedContext:          true,
+		NoMemoryTiers:             true,
+		SharedDependencyDelay:     true,
+		SilentTraceSettings:       true,
+		NoGraphLanes:              true,
+		NoGraphPools:              true,
+		ReplayStartsAtTimestamp:   true,
+		SpawnAfterCompletion:      true,
+		EarlyConsumers:            true,
+		EmptySessionNames:         true,
+		SkipBrokenEnvelopes:       true,
+		RefusePayloadRecords:      true,
 		Versions:                  Versions{VLLM: "0.19.0", SGLang: "0.5.10", TensorRTLLM: "1.3.0rc10"},
 	}
 }

@@ -87,13 +87,13 @@ func (w *Workload) makeTable(blockSize int, sharing bool) (*BlockTable, error) {
 	t := &BlockTable{BlockSize: blockSize, prompts: make([]promptBlocks, w.Requests())}
 	var shared uint64
 	switch {
-	case !sharing || len(w.hashes) == 0 && w.planned == nil:
+	case !sharing || len(w.hashes) == 0 && w.planned == nil && w.transcripts == nil:
 		// All blocks are private.
-	case w.BlockSize%blockSize == 0 && w.planned == nil:
+	case w.BlockSize%blockSize == 0 && w.planned == nil && w.transcripts == nil:
 		shared = w.alignedSegments(t)
 	default:
 		shared = w.contentSegments(t)
-		t.KnownOutputs = w.planned != nil
+		t.KnownOutputs = w.planned != nil || w.transcripts != nil
 	}
 	if shared < math.MaxUint32 {
 		t.Shared = uint32(shared)
@@ -248,9 +248,8 @@ func (w *Workload) contentSegments(t *BlockTable) uint64 {
 	for i := range w.Input {
 		p := &t.prompts[i]
 		p.segment = uint32(len(t.segments))
-		if w.hashStart[i+1] > w.hashStart[i] {
+		if tokens := w.known(i); tokens.next() {
 			parent := uint32(noNode)
-			tokens := tokenRuns{w: w, request: i}
 			for block := 0; ; block++ {
 				key = binary.LittleEndian.AppendUint32(key[:0], parent)
 				var full bool
@@ -272,45 +271,71 @@ func (w *Workload) contentSegments(t *BlockTable) uint64 {
 	return uint64(len(ids))
 }
 
-// tokenRuns walks the known tokens of a request as runs of equal tokens: each hash id stands for BlockSize
-// copies of one token, and planned output tokens follow one by one.
-type tokenRuns struct {
-	w       *Workload
-	request int
-	at      int // tokens consumed so far
+// knownTokens walks the known tokens of a request as runs of equal ones: each hash id stands for BlockSize copies of one
+// token, and planned output tokens follow one by one; or its session's transcript.
+type knownTokens struct {
+	hashes    []uint64
+	blockSize int
+	input     int // tokens that hashes stand for and that have not been walked
+	planned   []uint32
+	runs      []tokenRun
+	run       tokenRun // what is left of the run at hand
+}
+
+func (w *Workload) known(request int) knownTokens {
+	if w.transcripts != nil {
+		return knownTokens{runs: w.transcripts.known(request)}
+	}
+	if w.hashStart[request+1] == w.hashStart[request] {
+		return knownTokens{} // unknown tokens come before what might be known
+	}
+	return knownTokens{hashes: w.Hashes(request), blockSize: w.BlockSize, input: int(w.Input[request]), planned: w.planned[int32(request)]}
+}
+
+// next goes on to the next run when the one at hand is used up; false means that there is none.
+func (k *knownTokens) next() bool {
+	switch {
+	case k.run.count > 0:
+	case len(k.runs) > 0:
+		k.run, k.runs = k.runs[0], k.runs[1:]
+	case k.input > 0:
+		count := min(k.input, k.blockSize)
+		k.run = tokenRun{token: k.hashes[0], count: int32(count)}
+		k.hashes, k.input = k.hashes[1:], k.input-count
+	case len(k.planned) > 0:
+		k.run, k.planned = tokenRun{token: uint64(k.planned[0]), count: 1}, k.planned[1:]
+	default:
+		return false
+	}
+	return true
 }
 
 // appendBlock appends the next size tokens as canonical (token, count) runs; full is false when fewer are left.
-func (r *tokenRuns) appendBlock(key []byte, size int) (_ []byte, full bool) {
-	input, planned := int(r.w.Input[r.request]), r.w.planned[int32(r.request)]
-	hashes := r.w.Hashes(r.request)
-	if r.at+size > input+len(planned) {
-		return key, false
-	}
-	var token uint64
-	count := 0
-	emit := func(t uint64, n int) {
-		if count > 0 && t == token {
-			count += n
-			return
+func (k *knownTokens) appendBlock(key []byte, size int) (_ []byte, full bool) {
+	var at tokenRun
+	emit := func() {
+		count := uint64(at.count) << 1
+		if at.generated {
+			count |= 1
 		}
-		if count > 0 {
-			key = binary.AppendUvarint(binary.AppendUvarint(key, token), uint64(count))
-		}
-		token, count = t, n
+		key = binary.AppendUvarint(binary.AppendUvarint(key, at.token), count)
 	}
-	for left := size; left > 0; {
-		n, t := 1, uint64(0)
-		if r.at < input {
-			in := r.at / r.w.BlockSize
-			t = hashes[in]
-			n = min(left, input-r.at, (in+1)*r.w.BlockSize-r.at)
+	for left := int32(size); left > 0; {
+		if !k.next() {
+			return key, false
+		}
+		n := min(left, k.run.count)
+		if at.count > 0 && at.token == k.run.token && at.generated == k.run.generated {
+			at.count += n
 		} else {
-			t = uint64(planned[r.at-input])
+			if at.count > 0 {
+				emit()
+			}
+			at = tokenRun{k.run.token, n, k.run.generated}
 		}
-		emit(t, n)
-		r.at += n
+		k.run.count -= n
 		left -= n
 	}
-	return binary.AppendUvarint(binary.AppendUvarint(key, token), uint64(count)), true
+	emit()
+	return key, true
 }

@@ -27,8 +27,9 @@ func (e *fieldError) Error() string {
 // jsonLine reads one JSON object field by field. It accepts exactly the values that encoding/json accepts, with
 // integers kept exact to 64 bits, and allocates nothing for numbers and arrays of numbers.
 type jsonLine struct {
-	data []byte
-	at   int
+	data  []byte
+	at    int
+	depth int // of nested objects and lists
 }
 
 // notJSON describes a syntax error at the current position.
@@ -64,8 +65,30 @@ func (l *jsonLine) take(c byte) bool {
 
 // object calls field for every key; field must consume the value.
 func (l *jsonLine) object(field func(key []byte) error) error {
+	if err := l.members(field); err != nil {
+		return err
+	}
+	if l.space(); l.at < len(l.data) {
+		return l.notJSON("the end of the line")
+	}
+	return nil
+}
+
+// nested reads an object that is a field's value; each must consume the value of the key that it is called for.
+func (l *jsonLine) nested(field string, each func(key []byte) error) error {
+	if l.space(); l.at < len(l.data) && l.data[l.at] != '{' {
+		return l.wrongType(field, "an object")
+	}
+	return l.members(each)
+}
+
+// members reads an object of any depth.
+func (l *jsonLine) members(each func(key []byte) error) error {
 	if !l.take('{') {
 		return l.notJSON("'{'")
+	}
+	if l.depth++; l.depth > maxDepth {
+		return l.tooDeep()
 	}
 	if !l.take('}') {
 		for {
@@ -76,7 +99,7 @@ func (l *jsonLine) object(field func(key []byte) error) error {
 			if !l.take(':') {
 				return l.notJSON("':'")
 			}
-			if err := field(key); err != nil {
+			if err := each(key); err != nil {
 				return err
 			}
 			if l.take('}') {
@@ -87,10 +110,145 @@ func (l *jsonLine) object(field func(key []byte) error) error {
 			}
 		}
 	}
-	if l.space(); l.at < len(l.data) {
-		return l.notJSON("the end of the line")
-	}
+	l.depth--
 	return nil
+}
+
+// maxDepth is how deep values may be nested, as in encoding/json.
+const maxDepth = 10_000
+
+func (l *jsonLine) tooDeep() error {
+	return &fieldError{message: fmt.Sprintf("is nested more than %d levels deep", maxDepth)}
+}
+
+// skip consumes any value without looking at it.
+func (l *jsonLine) skip() error {
+	l.space()
+	if l.at == len(l.data) {
+		return l.notJSON("a value")
+	}
+	switch c := l.data[l.at]; {
+	case c == '{':
+		return l.members(func([]byte) error { return l.skip() })
+	case c == '[':
+		return l.elements(l.skip)
+	case c == '"':
+		return l.skipText()
+	case c == '-' || c-'0' <= 9:
+		start := l.at
+		for l.at < len(l.data) && (l.data[l.at]-'0' <= 9 || isNumberPart(l.data[l.at])) {
+			l.at++
+		}
+		if !validNumber(l.data[start:l.at]) {
+			l.at = start
+			return l.notJSON("a well-formed number")
+		}
+		return nil
+	}
+	for _, word := range [...]string{"null", "true", "false"} {
+		if rest := l.data[l.at:]; len(rest) >= len(word) && string(rest[:len(word)]) == word {
+			l.at += len(word)
+			return nil
+		}
+	}
+	return l.notJSON("a value")
+}
+
+// elements reads a list; each must consume one element.
+func (l *jsonLine) elements(each func() error) error {
+	if !l.take('[') {
+		return l.notJSON("'['")
+	}
+	if l.depth++; l.depth > maxDepth {
+		return l.tooDeep()
+	}
+	if !l.take(']') {
+		for {
+			if err := each(); err != nil {
+				return err
+			}
+			if l.take(']') {
+				break
+			}
+			if !l.take(',') {
+				return l.notJSON("',' or ']'")
+			}
+		}
+	}
+	l.depth--
+	return nil
+}
+
+// skipText consumes a string.
+func (l *jsonLine) skipText() error {
+	for l.at++; l.at < len(l.data); l.at++ {
+		switch c := l.data[l.at]; {
+		case c == '"':
+			l.at++
+			return nil
+		case c < ' ':
+			return l.notJSON("a character of a string")
+		case c == '\\':
+			if l.at++; !l.validEscape() {
+				return l.notJSON("an escaped character")
+			}
+		}
+	}
+	return l.notJSON("'\"'")
+}
+
+// validEscape reports whether the byte after a backslash, with four hexadecimal digits after a u, is allowed; it ends
+// on the last byte.
+func (l *jsonLine) validEscape() bool {
+	if l.at == len(l.data) {
+		return false
+	}
+	switch l.data[l.at] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return true
+	case 'u':
+		for range 4 {
+			if l.at++; l.at == len(l.data) || !isHexadecimal(l.data[l.at]) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+func isHexadecimal(c byte) bool { return c-'0' <= 9 || c|0x20-'a' <= 5 }
+
+// validNumber reports whether a token is a JSON number.
+func validNumber(token []byte) bool {
+	digits := func() bool {
+		n := 0
+		for n < len(token) && token[n]-'0' <= 9 {
+			n++
+		}
+		token = token[n:]
+		return n > 0
+	}
+	take := func(c byte) bool {
+		if len(token) > 0 && token[0]|0x20 == c|0x20 {
+			token = token[1:]
+			return true
+		}
+		return false
+	}
+	take('-')
+	if !take('0') && !digits() || take('.') && !digits() {
+		return false
+	}
+	if take('e') {
+		if !take('+') {
+			take('-')
+		}
+		if !digits() {
+			return false
+		}
+	}
+	return len(token) == 0
 }
 
 // text reads a string; the bytes are valid until the line changes.
@@ -127,21 +285,18 @@ func (l *jsonLine) text() ([]byte, error) {
 // raw consumes any value and returns its bytes.
 func (l *jsonLine) raw() ([]byte, error) {
 	l.space()
-	decoder := json.NewDecoder(bytes.NewReader(l.data[l.at:]))
-	var v json.RawMessage
-	if err := decoder.Decode(&v); err != nil {
-		return nil, &fieldError{message: "is not a JSON object: " + err.Error()}
-	}
 	start := l.at
-	l.at += int(decoder.InputOffset())
-	return bytes.TrimSpace(l.data[start:l.at]), nil
+	if err := l.skip(); err != nil {
+		return nil, err
+	}
+	return l.data[start:l.at], nil
 }
 
 // wrongType consumes the value and says what was wanted instead.
 func (l *jsonLine) wrongType(field, want string) error {
 	value, err := l.raw()
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; %s must be %s", err, field, want)
 	}
 	if len(value) > 60 {
 		value = append(append([]byte(nil), value[:57]...), "..."...)
@@ -226,7 +381,7 @@ func (l *jsonLine) number(field string) (float64, error) {
 		}
 		return float64(n), nil
 	}
-	if !json.Valid(token) {
+	if !validNumber(token) {
 		l.at = start
 		return 0, l.wrongType(field, "a number")
 	}

@@ -1,17 +1,11 @@
 package workload
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"strings"
-
-	"github.com/servegrid/servegrid/simcore/problem"
 )
 
 // maxTraceProblems is how many bad lines one error lists, and maxBadLines after how many more nobody needs a count.
@@ -19,62 +13,6 @@ const (
 	maxTraceProblems = 20
 	maxBadLines      = 100_000
 )
-
-func (s TraceSpec) validate() problem.List {
-	var l problem.List
-	if s.Path == "" && len(s.Paths) == 0 {
-		l = append(l, problem.Problem{Path: "path", Allowed: "give the trace file, or - for the standard input"})
-	}
-	stdin := 0
-	for _, path := range s.files() {
-		if path == "-" {
-			stdin++
-		}
-	}
-	if stdin > 1 {
-		l.Add("paths", s.Paths, "name the standard input, -, once")
-	}
-	if s.Path != "" && len(s.Paths) > 0 {
-		l.Add("paths", s.Paths, "give either path or paths")
-	}
-	if s.Format != FormatMooncake {
-		l.Add("format", s.Format, "use one of: %s", strings.Join(Formats(), ", "))
-	}
-	if s.BlockSize < 1 || s.BlockSize > MaxTokens {
-		l.Add("block_size", s.BlockSize, "give 1 to %d tokens per hash id", MaxTokens)
-	}
-	return l
-}
-
-// files lists the trace's files in order.
-func (s TraceSpec) files() []string {
-	if s.Path != "" {
-		return []string{s.Path}
-	}
-	return s.Paths
-}
-
-func (s TraceSpec) load(ctx context.Context, src Source) (*Workload, error) {
-	files := s.files()
-	name := filepath.Base(files[0])
-	if len(files) > 1 {
-		name = fmt.Sprintf("%s and %d more", name, len(files)-1)
-	}
-	m := mooncake{spec: s, src: src, builder: NewBuilder(name, s.BlockSize), lastArrival: map[string]float64{}}
-	for _, path := range files {
-		if err := m.readFile(ctx, path); err != nil {
-			return nil, err
-		}
-	}
-	if len(m.problems) > 0 {
-		return nil, &TraceError{Problems: m.problems, More: m.more}
-	}
-	w, err := m.builder.Build()
-	if err != nil {
-		return nil, fmt.Errorf("trace file %s did not contain any requests", strings.Join(files, ", "))
-	}
-	return w, nil
-}
 
 // TraceError lists the bad lines of a trace.
 type TraceError struct {
@@ -100,52 +38,37 @@ const maxGrowth = 1 << 30
 type mooncake struct {
 	spec        TraceSpec
 	src         Source
+	rows        badRows
 	builder     *Builder
 	lastArrival map[string]float64 // of each session's previous row; NaN when it had none
-	problems    []string
-	more        int
 	hashes      []uint64
 }
 
-func (m *mooncake) readFile(ctx context.Context, path string) error {
-	file, err := openTrace(ctx, path, m.src.Stdin)
-	if err != nil {
-		return err
+func loadMooncake(ctx context.Context, s TraceSpec, src Source) (*Workload, error) {
+	m := newMooncake(s, src)
+	if err := m.read(ctx); err != nil {
+		return nil, err
 	}
-	defer file.Close()
-	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-		// About what rows and ids take in text, so that most traces are stored without being moved.
-		size := min(info.Size(), maxGrowth)
-		m.builder.Grow(int(size/250), int(size/10))
-	}
-	in := newLines(file)
-	for {
-		line, err := in.next()
-		if errors.Is(err, io.EOF) {
-			return nil
+	return s.finish(m.builder, &m.rows)
+}
+
+func newMooncake(s TraceSpec, src Source) *mooncake {
+	return &mooncake{spec: s, src: src, builder: NewBuilder(s.name(), s.BlockSize), lastArrival: map[string]float64{}}
+}
+
+// read reads all files; what is wrong with rows is kept.
+func (m *mooncake) read(ctx context.Context) error {
+	for _, path := range m.spec.files() {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			// About what rows and ids take in text, so that most traces are stored without being moved.
+			size := min(info.Size(), maxGrowth)
+			m.builder.Grow(int(size/250), int(size/10))
 		}
-		if err != nil {
-			return fmt.Errorf("trace file %s: %w", path, err)
-		}
-		if in.number == 1 {
-			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
-		}
-		if in.number%checkEvery == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if len(bytes.TrimSpace(line)) == 0 {
-			continue
-		}
-		if err := m.readLine(line); err != nil {
-			if len(m.problems) == maxTraceProblems {
-				if m.more++; m.more == maxBadLines {
-					return nil // this is no trace; the error says so
-				}
-				continue
-			}
-			m.problems = append(m.problems, fmt.Sprintf("%s:%d: %v", path, in.number, err))
+		if err := m.rows.eachLine(ctx, m.src, path, func(_ int, line []byte) error { return m.readLine(line) }); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // mooncakeRow is one line; the seen bits tell which fields it has.
@@ -211,8 +134,7 @@ func (m *mooncake) readField(line *jsonLine, row *mooncakeRow, key []byte) (err 
 	case "policy_class":
 		field = hasPolicyClass
 	default:
-		_, err := line.raw()
-		return err
+		return line.skip()
 	}
 	if row.seen&field != 0 {
 		return &fieldError{field: string(key), message: "is given twice, perhaps under its other name"}
@@ -267,8 +189,8 @@ func (m *mooncake) addRow(row mooncakeRow) error {
 		return err
 	}
 	if m.src.Rules.HashIDs32 {
-		for i := range m.hashes {
-			m.hashes[i] &= math.MaxUint32
+		for i := range r.Hashes {
+			r.Hashes[i] &= math.MaxUint32
 		}
 	}
 	m.builder.Add(r)
@@ -284,25 +206,13 @@ func (m *mooncake) setLengths(r *Request, row mooncakeRow) error {
 	if input == 0 || capacity == 0 {
 		return &fieldError{"input_length", fmt.Sprint(input), fmt.Sprintf("must be positive and be covered by hash_ids, which has %d ids", len(m.hashes))}
 	}
-	if input > capacity {
-		if !m.src.Rules.ClampInput {
-			return &fieldError{"input_length", fmt.Sprint(input), fmt.Sprintf("exceeds the %d tokens that %d hash_ids of %d tokens cover", capacity, len(m.hashes), m.spec.BlockSize)}
-		}
-		input = capacity
-	}
-	if input > MaxTokens {
-		return &fieldError{"input_length", fmt.Sprint(input), fmt.Sprintf("is above the limit of %d tokens", MaxTokens)}
-	}
-	if row.output > MaxTokens {
-		return &fieldError{"output_length", fmt.Sprint(row.output), fmt.Sprintf("is above the limit of %d tokens", MaxTokens)}
+	if m.src.Rules.ClampInput {
+		input = min(input, capacity)
 	}
 	if row.seen&hasPlanned != 0 && uint64(len(row.planned)) != row.output {
 		return &fieldError{"output_length", fmt.Sprint(row.output), fmt.Sprintf("does not match output_token_ids, which has %d tokens", len(row.planned))}
 	}
-	// Ids past the input say nothing about the prompt.
-	m.hashes = m.hashes[:(input+uint64(m.spec.BlockSize)-1)/uint64(m.spec.BlockSize)]
-	r.Input, r.Output, r.Hashes = int(input), int(row.output), m.hashes
-	return nil
+	return r.setLengths(input, row.output, m.spec.BlockSize)
 }
 
 func (m *mooncake) setTimes(r *Request, row mooncakeRow) error {

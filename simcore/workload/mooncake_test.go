@@ -29,6 +29,7 @@ func writeTrace(t testing.TB, name, content string) string {
 // loadFiles loads trace files of 512-token blocks.
 func loadFiles(src Source, paths ...string) (*Workload, error) {
 	trace := DefaultTraceSpec()
+	trace.Format = FormatMooncake
 	trace.Paths = paths
 	return Spec{Trace: &trace}.Load(context.Background(), src)
 }
@@ -210,7 +211,7 @@ func TestMooncakeProblems(t *testing.T) {
 		{`{"timestamp":0,"output_length":18446744073709551615,"hash_ids":[1]}`, `output_length is 18446744073709551615: is above the limit of 268435456 tokens`},
 		{`{"timestamp":0,"output_tokens":1e3,"hash_ids":[1]}`, `output_tokens is 1e3: must be an integer of 0 or more`},
 		{`{"timestamp":0,"output_length":true,"hash_ids":[1]}`, `output_length is true: must be an integer of 0 or more`},
-		{`{"timestamp":0,"output_length":007,"hash_ids":[1]}`, `output_length is 0: must be an integer of 0 or more`},
+		{`{"timestamp":0,"output_length":007,"hash_ids":[1]}`, `is not a JSON object: column 32 has '0' where a well-formed number belongs; output_length must be an integer of 0 or more`},
 		{`{"timestamp":0,"output_length":3,"hash_ids":[-1]}`, `hash_ids is [-1]: must be a list of integers from 0 to 2^64-1`},
 		{`{"timestamp":0,"output_length":3,"hash_ids":[1,18446744073709551616]}`, `hash_ids is [1,18446744073709551616]: must be a list of integers from 0 to 2^64-1`},
 		{`{"timestamp":0,"output_length":3,"hash_ids":[1,null]}`, `hash_ids is [1,null]: must be a list of integers`},
@@ -218,11 +219,11 @@ func TestMooncakeProblems(t *testing.T) {
 		{`{"timestamp":0,"output_length":3,"hash_ids":[1.5]}`, `hash_ids is [1.5]: must be a list of integers`},
 		{`{"timestamp":"soon","output_length":3,"hash_ids":[1]}`, `timestamp is "soon": must be a number`},
 		{`{"created_time":[],"output_length":3,"hash_ids":[1]}`, `created_time is []: must be a number`},
-		{`{"timestamp":NaN,"output_length":3,"hash_ids":[1]}`, `is not a JSON object: invalid character 'N'`},
-		{`{"timestamp":Infinity,"output_length":3,"hash_ids":[1]}`, `is not a JSON object: invalid character 'I'`},
+		{`{"timestamp":NaN,"output_length":3,"hash_ids":[1]}`, `is not a JSON object: column 14 has 'N' where a value belongs; timestamp must be a number`},
+		{`{"timestamp":Infinity,"output_length":3,"hash_ids":[1]}`, `is not a JSON object: column 14 has 'I' where a value belongs; timestamp must be a number`},
 		{`{"timestamp":1e999,"output_length":3,"hash_ids":[1]}`, `timestamp is 1e999: must be a finite number`},
 		{`{"timestamp":-1e16,"output_length":3,"hash_ids":[1]}`, `timestamp is -1e+16: is beyond ±1e+15 ms`},
-		{`{"timestamp":01,"output_length":3,"hash_ids":[1]}`, `timestamp is 0: must be a number`},
+		{`{"timestamp":01,"output_length":3,"hash_ids":[1]}`, `is not a JSON object: column 14 has '0' where a well-formed number belongs; timestamp must be a number`},
 		{`{"timestamp":0,"created_time":1,"output_length":3,"hash_ids":[1]}`, `created_time: is given twice, perhaps under its other name`},
 		{`{"timestamp":0,"output_length":3,"output_tokens":3,"hash_ids":[1]}`, `output_tokens: is given twice`},
 		{`{"timestamp":0,"output_length":3,"hash_ids":[1],"hash_ids":[2]}`, `hash_ids: is given twice`},
@@ -320,6 +321,7 @@ func TestLoadStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	trace := DefaultTraceSpec()
+	trace.Format = FormatMooncake
 	trace.Path = writeTrace(t, "t.jsonl", strings.Repeat(`{"timestamp":1,"output_length":1,"hash_ids":[1]}`+"\n", 10_000))
 	if _, err := (Spec{Trace: &trace}).Load(ctx, Source{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)

@@ -124,7 +124,7 @@ func (l *lines) next() ([]byte, error) {
 			}
 			continue
 		case err != nil && !errors.Is(err, io.EOF):
-			return nil, fmt.Errorf("cannot be read past line %d: %w", l.number, describeRead(err))
+			return nil, &readError{l.number, describeRead(err)}
 		case err != nil && len(part) == 0 && len(l.long) == 0:
 			return nil, io.EOF
 		}
@@ -137,11 +137,25 @@ func (l *lines) next() ([]byte, error) {
 	}
 }
 
+// readError says after which line a stream can't be read any further.
+type readError struct {
+	line int
+	err  error
+}
+
+func (e *readError) Error() string {
+	return fmt.Sprintf("cannot be read past line %d: %v", e.line, e.err)
+}
+
+func (e *readError) Unwrap() error { return e.err }
+
 // describeRead says in the user's terms why a compressed stream ended early.
 func describeRead(err error) error {
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("the compressed stream is cut off; get the whole file")
+	case errors.Is(err, gzip.ErrHeader):
+		return errors.New("bytes that are not gzip follow the compressed stream")
 	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, zstd.ErrCRCMismatch):
 		return errors.New("the compressed stream is damaged: its checksum does not match")
 	case errors.Is(err, zstd.ErrWindowSizeExceeded):

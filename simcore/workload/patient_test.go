@@ -32,6 +32,7 @@ func TestPipesEndWithTheContext(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(20*time.Millisecond, cancel)
 			trace := DefaultTraceSpec()
+			trace.Format = FormatMooncake
 			trace.Path = path
 			if _, err := (Spec{Trace: &trace}).Load(ctx, Source{Stdin: stdin}); !errors.Is(err, context.Canceled) {
 				t.Errorf("err = %v", err)
@@ -46,6 +47,7 @@ func TestPipesEndWithTheContext(t *testing.T) {
 
 func TestPipe(t *testing.T) {
 	trace := DefaultTraceSpec()
+	trace.Format = FormatMooncake
 	trace.Path = "-"
 	var rows strings.Builder
 	for i := range 5000 {
@@ -59,6 +61,7 @@ func TestPipe(t *testing.T) {
 
 func TestStdinTwice(t *testing.T) {
 	trace := DefaultTraceSpec()
+	trace.Format = FormatMooncake
 	trace.Paths = []string{"-", "-"}
 	if err := (Spec{Trace: &trace}).Validate().Err(); err == nil || !strings.Contains(err.Error(), "once") {
 		t.Errorf("err = %v", err)
@@ -68,6 +71,7 @@ func TestStdinTwice(t *testing.T) {
 // Garbage without end is given up.
 func TestEndlessGarbage(t *testing.T) {
 	trace := DefaultTraceSpec()
+	trace.Format = FormatMooncake
 	trace.Path = "-"
 	_, err := Spec{Trace: &trace}.Load(t.Context(), Source{Stdin: endless{}})
 	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("and %d more bad lines", maxBadLines)) {

@@ -30,10 +30,31 @@ type TraceSpec struct {
 	Path string `json:"path,omitempty"`
 	// Paths are several files, read one after another as if they were one; give either Path or Paths.
 	Paths []string `json:"paths,omitempty"`
-	// Format is "mooncake".
+	// Format says how to read the files; "auto" tells it by their content.
 	Format string `json:"format"`
-	// BlockSize is the number of tokens one hash id stands for.
+	// BlockSize is the number of tokens one hash id stands for; 0 means what the format or the file itself says.
 	BlockSize int `json:"block_size"`
+	// Pacing says when requests that wait for others may start: "causal" once those are done, "causal_with_floor" not before
+	// their recorded time either; "" is what the format usually has.
+	Pacing string `json:"pacing,omitempty"`
+	// SpawnTrigger says what a subagent's first request waits for: its parent's "dispatch" or "completion", or "recorded":
+	// whichever came last before it in the trace; "" is what the format usually has.
+	SpawnTrigger string `json:"spawn_trigger,omitempty"`
+	// JoinDelay says how long a request waits after the subagent that it joins has ended: as "recorded", or "none"; "" is
+	// what the format usually has.
+	JoinDelay string `json:"join_delay,omitempty"`
+	// SharedPrefixRatio is the share of each first prompt's blocks that its prefix group has in common, and PrefixGroups the
+	// number of groups, for applied_compute_agentic traces; 0 groups share nothing.
+	SharedPrefixRatio float64 `json:"shared_prefix_ratio,omitempty"`
+	PrefixGroups      int     `json:"prefix_groups,omitempty"`
+	// Strict makes errors of what looks incomplete in a trace, which are warnings otherwise.
+	Strict bool `json:"strict,omitempty"`
+	// Salvage replays what is whole of a damaged trace and says that it is partial.
+	Salvage bool `json:"salvage,omitempty"`
+	// CharactersPerToken turns the texts of AIPerf traces into lengths; 0 means 4.
+	CharactersPerToken float64 `json:"characters_per_token"`
+	// DefaultOutputLength is the output in tokens of rows of AIPerf traces that do not state it; with 0 they must.
+	DefaultOutputLength int `json:"default_output_length"`
 }
 
 // PresetSpec generates a workload whose statistics are fitted to a real trace.
@@ -73,18 +94,9 @@ type SyntheticSpec struct {
 	Seed uint64 `json:"seed"`
 }
 
-// FormatMooncake is the Mooncake JSON Lines trace format.
-const FormatMooncake = "mooncake"
-
-// DefaultTraceBlockSize is the number of tokens per hash id of Mooncake traces.
-const DefaultTraceBlockSize = 512
-
-// Formats lists the accepted values of TraceSpec.Format.
-func Formats() []string { return []string{FormatMooncake} }
-
-// DefaultTraceSpec is a Mooncake trace of 512-token blocks without a path.
+// DefaultTraceSpec is a trace without a path whose format is told by its content.
 func DefaultTraceSpec() TraceSpec {
-	return TraceSpec{Format: FormatMooncake, BlockSize: DefaultTraceBlockSize}
+	return TraceSpec{Format: FormatAuto, CharactersPerToken: defaultCharactersPerToken, DefaultOutputLength: 128}
 }
 
 // DefaultSyntheticSpec has the reference's defaults: one request a millisecond, nothing shared.
@@ -104,6 +116,9 @@ type Source struct {
 	EngineBlockSize int
 	// Stdin is read for the path "-".
 	Stdin io.Reader
+
+	// peeked holds files that were opened to tell the format of a trace, for the loader to go on with.
+	peeked map[string]io.ReadCloser
 }
 
 // Load reads or generates the workload.

@@ -17,15 +17,18 @@ type Statistics struct {
 	OutputTokens Distribution `json:"output_tokens"`
 	// Turns is the number of requests of a session.
 	Turns Distribution `json:"turns"`
-	// DelayMs is the wait between the end of a turn and the next turn of its session, in ms.
+	// DelayMs is the gap between the end of a turn and the next turn of its session, in ms.
 	DelayMs Distribution `json:"delay_ms"`
+	// Agents is nil when sessions do not depend on each other.
+	Agents *AgentStatistics `json:"agents,omitempty"`
 	// Arrivals is nil when the workload does not say when each session starts.
 	Arrivals *ArrivalStatistics `json:"arrivals,omitempty"`
 	// Reuse is nil when the workload has no hash ids.
 	Reuse *ReuseStatistics `json:"reuse,omitempty"`
 }
 
-// ArrivalStatistics describes when sessions start. A session of one request starts when the request arrives.
+// ArrivalStatistics describes when sessions start, or plays when sessions depend on each other. A session of one request
+// starts when the request arrives.
 type ArrivalStatistics struct {
 	// SpanMs is the time from the first start to the last, in ms.
 	SpanMs float64 `json:"span_ms"`
@@ -41,24 +44,22 @@ type ArrivalStatistics struct {
 	Dispersion60s float64 `json:"dispersion_60s"`
 }
 
-// ReuseStatistics says which part of the prompts an earlier prompt already had. Only full blocks of
-// [Workload.BlockSize] tokens count, and a block is a hit only when all blocks before it in its prompt are.
-// Requests are taken in order of start, as if service took no time.
-type ReuseStatistics struct {
-	// Blocks is the number of full prompt blocks; UniqueBlocks counts equal ones once.
-	Blocks       int `json:"blocks"`
-	UniqueBlocks int `json:"unique_blocks"`
-	// Ideal is the share of the blocks that a cache without limit would hit.
-	Ideal float64 `json:"ideal"`
-	// LRU holds the hit ratio of caches of limited size, in the order asked for.
-	LRU []CacheReuse `json:"lru,omitempty"`
-}
-
-// CacheReuse is the share of prompt blocks that hit in a cache of a given size that evicts the least recently
-// used block, the last block of a prompt first.
-type CacheReuse struct {
-	CacheBlocks int     `json:"cache_blocks"`
-	HitRatio    float64 `json:"hit_ratio"`
+// AgentStatistics describes requests that wait for each other across sessions.
+type AgentStatistics struct {
+	// Plays is the number of sets of requests without edges between them; Edges counts the edges by relation.
+	Plays int            `json:"plays"`
+	Edges map[string]int `json:"edges"`
+	// Subagents is the number of sessions that another one spawned, Depth how deep they are nested.
+	Subagents int `json:"subagents"`
+	Depth     int `json:"depth"`
+	// SubagentRequests and SubagentInputTokens are their work; Joined counts those that a later request waits for.
+	SubagentRequests    int `json:"subagent_requests"`
+	SubagentInputTokens int `json:"subagent_input_tokens"`
+	Joined              int `json:"joined"`
+	// PerPlay is the number of subagents of a play.
+	PerPlay Distribution `json:"per_play"`
+	// Models counts the requests by model, where the source names it.
+	Models map[string]int `json:"models,omitempty"`
 }
 
 // Distribution summarises a set of values. Percentiles are nearest-rank. All fields are zero when Count is.
@@ -76,8 +77,8 @@ type Distribution struct {
 	Max    float64 `json:"max"`
 }
 
-// Stats measures a workload. For each of cacheBlocks it also replays the prompts through an LRU cache of that
-// many blocks; sizes below 1 give a hit ratio of 0.
+// Stats measures a workload. For each of cacheBlocks it also says what an LRU cache of that many blocks would hit; sizes
+// below 1 give a hit ratio of 0.
 func Stats(w *Workload, cacheBlocks ...int) Statistics {
 	s := Statistics{
 		Requests:     w.Requests(),
@@ -86,23 +87,118 @@ func Stats(w *Workload, cacheBlocks ...int) Statistics {
 		OutputTokens: distributionOf(w.Output),
 	}
 	turns := make([]int32, w.Sessions())
-	var delays []float64
 	for i := range turns {
-		first, end := w.SessionStart[i], w.SessionStart[i+1]
-		turns[i] = end - first
-		if turns[i] > 1 {
+		if turns[i] = w.SessionStart[i+1] - w.SessionStart[i]; turns[i] > 1 {
 			s.MultiTurnSessions++
-			delays = append(delays, w.DelayMs[first+1:end]...)
 		}
 	}
-	s.Turns, s.DelayMs = distributionOf(turns), distributionOf(delays)
-	if ok, _ := w.HasArrivals(); ok {
-		s.Arrivals = arrivalStatistics(w)
+	s.Turns, s.DelayMs = distributionOf(turns), distributionOf(gaps(w))
+	if starts := startsOf(w); len(starts) > 0 {
+		s.Arrivals = arrivalStatistics(starts)
+	}
+	if w.Graph != nil {
+		s.Agents = agentStatistics(w)
 	}
 	if len(w.hashes) > 0 && w.BlockSize > 0 {
 		s.Reuse = reuseStatistics(w, cacheBlocks)
 	}
 	return s
+}
+
+// gaps lists the waits between the end of a turn and the next turn of its session.
+func gaps(w *Workload) []float64 {
+	var out []float64
+	for s := range w.Sessions() {
+		for i := w.SessionStart[s] + 1; i < w.SessionStart[s+1]; i++ {
+			if w.Graph == nil {
+				out = append(out, w.DelayMs[i])
+				continue
+			}
+			for _, e := range w.Graph.Edges(i) {
+				if e.Relation == Sequence && e.Trigger == OnCompletion {
+					out = append(out, e.DelayMs+w.DelayMs[i])
+				}
+			}
+		}
+	}
+	return out
+}
+
+// startsOf lists when sessions or plays start, in ms; nothing unless the workload says it of all of them.
+func startsOf(w *Workload) []float64 {
+	if w.Graph == nil {
+		if ok, _ := w.HasArrivals(); !ok {
+			return nil
+		}
+		starts := make([]float64, w.Sessions())
+		for i := range starts {
+			starts[i] = w.ArrivalMs[w.SessionStart[i]]
+		}
+		return starts
+	}
+	starts := make([]float64, w.Graph.Plays())
+	for i := range starts {
+		starts[i] = math.Inf(1)
+	}
+	for i := range w.Requests() {
+		if floor := w.Graph.NotBeforeMs[i]; len(w.Graph.Edges(int32(i))) == 0 {
+			play := w.Graph.Play[i]
+			starts[play] = min(starts[play], floor)
+		}
+	}
+	if slices.ContainsFunc(starts, func(at float64) bool { return math.IsInf(at, 0) }) {
+		return nil
+	}
+	return starts
+}
+
+func agentStatistics(w *Workload) *AgentStatistics {
+	g := w.Graph
+	a := &AgentStatistics{Plays: g.Plays(), Edges: map[string]int{}}
+	joined := make([]bool, w.Sessions())
+	perPlay := make([]int32, g.Plays())
+	for s := range w.Sessions() {
+		first, end := w.SessionStart[s], w.SessionStart[s+1]
+		sub := g.Parent[s] >= 0
+		if sub {
+			a.Subagents++
+			perPlay[g.Play[first]]++
+			a.SubagentRequests += int(end - first)
+			a.Depth = max(a.Depth, depthOf(g, int32(s)))
+		}
+		for i := first; i < end; i++ {
+			if sub {
+				a.SubagentInputTokens += int(w.Input[i])
+			}
+			for _, e := range g.Edges(i) {
+				a.Edges[e.Relation.String()]++
+			}
+			for _, e := range g.Dependants(i) {
+				joined[s] = joined[s] || sub && e.Relation == Join
+			}
+			if m := g.Model[i]; m >= 0 {
+				if a.Models == nil {
+					a.Models = map[string]int{}
+				}
+				a.Models[g.ModelNames[m]]++
+			}
+		}
+		if joined[s] {
+			a.Joined++
+		}
+	}
+	a.PerPlay = distributionOf(perPlay)
+	return a
+}
+
+// depthOf says how many sessions a session was spawned through. What names itself as its own ancestor, which only a
+// damaged source does, ends there.
+func depthOf(g *Graph, session int32) int {
+	depth := 0
+	for at := g.Parent[session]; at >= 0 && depth < len(g.Parent); at = g.Parent[at] {
+		depth++
+	}
+	return depth
 }
 
 func distributionOf[T int32 | float64](values []T) Distribution {
@@ -129,11 +225,7 @@ func distributionOf[T int32 | float64](values []T) Distribution {
 	}
 }
 
-func arrivalStatistics(w *Workload) *ArrivalStatistics {
-	starts := make([]float64, w.Sessions())
-	for i := range starts {
-		starts[i] = w.ArrivalMs[w.SessionStart[i]]
-	}
+func arrivalStatistics(starts []float64) *ArrivalStatistics {
 	slices.Sort(starts)
 	intervals := make([]float64, len(starts)-1)
 	for i := range intervals {
@@ -174,130 +266,4 @@ func dispersion(times []float64, windowMs float64) float64 {
 	}
 	mean := counted / windows
 	return (squares/windows - mean*mean) / mean
-}
-
-func reuseStatistics(w *Workload, cacheBlocks []int) *ReuseStatistics {
-	chains := w.chains()
-	order := startOrder(w)
-	r := &ReuseStatistics{}
-	seen := make([]bool, chains.nodes)
-	hits := 0
-	var nodes []uint32
-	for _, request := range order {
-		nodes = chains.fullBlocks(nodes[:0], w, request)
-		r.Blocks += len(nodes)
-		for _, node := range nodes {
-			if seen[node] {
-				hits++
-			} else {
-				seen[node] = true
-				r.UniqueBlocks++
-			}
-		}
-	}
-	r.Ideal = ratio(hits, r.Blocks)
-	for _, size := range cacheBlocks {
-		cache := newLRU(int(chains.nodes), size)
-		hits := 0
-		for _, request := range order {
-			nodes = chains.fullBlocks(nodes[:0], w, request)
-			hits += cache.leadingHits(nodes)
-			cache.touch(nodes)
-		}
-		r.LRU = append(r.LRU, CacheReuse{CacheBlocks: size, HitRatio: ratio(hits, r.Blocks)})
-	}
-	return r
-}
-
-func ratio(part, whole int) float64 {
-	if whole == 0 {
-		return 0
-	}
-	return float64(part) / float64(whole)
-}
-
-// startOrder lists the requests by start time, with service taking no time and sessions without a start at 0.
-func startOrder(w *Workload) []int {
-	order := make([]int, w.Requests())
-	start := make([]float64, w.Requests())
-	for s := range w.Sessions() {
-		at := w.ArrivalMs[w.SessionStart[s]]
-		if math.IsNaN(at) {
-			at = 0
-		}
-		for i := w.SessionStart[s]; i < w.SessionStart[s+1]; i++ {
-			at += w.DelayMs[i]
-			order[i], start[i] = int(i), at
-		}
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case start[a] < start[b]:
-			return -1
-		case start[a] > start[b]:
-			return 1
-		}
-		return 0
-	})
-	return order
-}
-
-// fullBlocks appends the chain nodes of a request's full prompt blocks.
-func (c *chainIndex) fullBlocks(nodes []uint32, w *Workload, request int) []uint32 {
-	left := w.Input[request] / int32(w.BlockSize)
-	for _, run := range c.runs[c.runStart[request]:c.runStart[request+1]] {
-		for k := uint32(0); k < run.Len && left > 0; k++ {
-			nodes = append(nodes, run.Start+k)
-			left--
-		}
-	}
-	return nodes
-}
-
-// lru is a cache of chain nodes: a ring of resident nodes, the most recently used behind the sentinel.
-type lru struct {
-	next, prev []uint32 // next[node] == node means not resident
-	sentinel   uint32
-	resident   int
-	size       int
-}
-
-func newLRU(nodes, size int) *lru {
-	c := &lru{next: make([]uint32, nodes+1), prev: make([]uint32, nodes+1), sentinel: uint32(nodes), size: size}
-	for i := range c.next {
-		c.next[i], c.prev[i] = uint32(i), uint32(i)
-	}
-	return c
-}
-
-// leadingHits counts the resident nodes before the first that is not.
-func (c *lru) leadingHits(nodes []uint32) int {
-	for i, node := range nodes {
-		if c.next[node] == node {
-			return i
-		}
-	}
-	return len(nodes)
-}
-
-// touch makes the nodes of a prompt the most recently used, its first block last, and evicts what is too much.
-func (c *lru) touch(nodes []uint32) {
-	for _, node := range slices.Backward(nodes) {
-		if c.next[node] != node {
-			c.unlink(node)
-		}
-		first := c.next[c.sentinel]
-		c.next[c.sentinel], c.prev[node] = node, c.sentinel
-		c.next[node], c.prev[first] = first, node
-		c.resident++
-	}
-	for c.resident > max(c.size, 0) {
-		c.unlink(c.prev[c.sentinel])
-	}
-}
-
-func (c *lru) unlink(node uint32) {
-	c.next[c.prev[node]], c.prev[c.next[node]] = c.next[node], c.prev[node]
-	c.next[node], c.prev[node] = node, node
-	c.resident--
 }

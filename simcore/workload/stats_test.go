@@ -44,7 +44,7 @@ func TestStats(t *testing.T) {
 		},
 		Reuse: &ReuseStatistics{
 			// In order of start: 1 2, then 1 9 (1 hits), then 9 2, then 1 2 3 (1 and 2 hit).
-			Blocks: 9, UniqueBlocks: 6, Ideal: 3. / 9,
+			BlockSize: 10, Blocks: 9, UniqueBlocks: 6, Ideal: 3. / 9,
 			// Two blocks: after 9 2 nothing of 1 2 3 is left.
 			LRU: []CacheReuse{{1, 1. / 9}, {2, 1. / 9}, {100, 3. / 9}, {0, 0}},
 		},

@@ -159,7 +159,7 @@ func TestSpecValidate(t *testing.T) {
 		{"trace", trace(func(*TraceSpec) {}), ""},
 		{"no path", trace(func(s *TraceSpec) { s.Path = "" }), "trace.path"},
 		{"path and paths", trace(func(s *TraceSpec) { s.Paths = []string{"y"} }), "trace.paths"},
-		{"format and size", trace(func(s *TraceSpec) { s.Format, s.BlockSize = "csv", 0 }), "trace.format trace.block_size"},
+		{"format and size", trace(func(s *TraceSpec) { s.Format, s.BlockSize = "csv", -1 }), "trace.format trace.block_size"},
 	} {
 		var paths []string
 		for _, p := range test.spec.Validate() {

@@ -11,6 +11,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 )
 
@@ -57,6 +58,14 @@ type Hints struct {
 type Workload struct {
 	// Name says what the workload is, for people.
 	Name string
+	// Format is the trace format that it was read from; "" when it was generated.
+	Format string
+	// Detected says how the format shows in the trace; "" when the spec named it.
+	Detected string
+	// Warnings say what about its source people should know: what was left out or taken for something.
+	Warnings []string
+	// Partial says that some of the source's requests could not be read and are left out.
+	Partial bool
 	// BlockSize is the number of tokens that one hash id stands for; 0 when there are none.
 	BlockSize int
 	// Input and Output are each request's lengths in tokens.
@@ -68,13 +77,16 @@ type Workload struct {
 	DelayMs []float64
 	// SessionStart holds the first request of each session, then the number of requests.
 	SessionStart []int32
+	// Graph says what requests wait for; nil when the turns of each session run one after another and that is all.
+	Graph *Graph
 
 	ids          []string
 	sessionNames []string
 	hashStart    []uint32
 	hashes       []uint64
 	planned      map[int32][]uint32
-	hints        []Hints // nil when no request has any
+	hints        []Hints      // nil when no request has any
+	transcripts  *transcripts // instead of hashes and planned, when turns go on where the one before ended
 
 	chains    func() *chainIndex // made on first use
 	tableMu   sync.Mutex
@@ -124,9 +136,12 @@ func (w *Workload) Hints(request int) Hints {
 // HasHints reports whether any request tells the router anything.
 func (w *Workload) HasHints() bool { return w.hints != nil }
 
-// HasArrivals reports whether every session states when it starts. If not, the first session that does not is
-// returned.
+// HasArrivals reports whether every session states when it starts, or follows from another. If not, the first session
+// that does not is returned.
 func (w *Workload) HasArrivals() (bool, int) {
+	if w.Graph != nil {
+		return true, 0
+	}
 	for s, first := range w.SessionStart[:w.Sessions()] {
 		if math.IsNaN(w.ArrivalMs[first]) {
 			return false, s
@@ -135,7 +150,8 @@ func (w *Workload) HasArrivals() (bool, int) {
 	return true, 0
 }
 
-// Digest identifies the work: the hex SHA-256 of block size, sessions, times, lengths, prompt identities and hints.
+// Digest identifies the work: the hex SHA-256 of block size, sessions, times, lengths, prompt identities, hints and what
+// requests wait for.
 // Names of requests and sessions do not count.
 func (w *Workload) Digest() string { return w.digest }
 
@@ -178,6 +194,12 @@ func (w *Workload) computeDigest() string {
 		}
 	}
 	flush()
+	if w.Graph != nil {
+		w.Graph.digest(h)
+	}
+	if w.transcripts != nil {
+		w.transcripts.digest(h)
+	}
 	return hex.EncodeToString(h.Sum(nil))
 }
 
@@ -281,7 +303,11 @@ func (b *Builder) SessionKnown(session string) bool {
 
 // Build groups the turns of each session together and returns the workload. The builder must not be used again.
 // A workload without requests, or with more hash ids than 32 bits can count, is an error.
-func (b *Builder) Build() (*Workload, error) {
+func (b *Builder) Build() (*Workload, error) { return b.build(nil) }
+
+// build makes the workload; finish, unless nil, completes it before its digest is taken and gets the number in the
+// builder of each of its requests.
+func (b *Builder) build(finish func(w *Workload, order []int32)) (*Workload, error) {
 	n := len(b.w.Input)
 	if n == 0 {
 		return nil, fmt.Errorf("%s did not contain any requests", b.w.Name)
@@ -298,25 +324,37 @@ func (b *Builder) Build() (*Workload, error) {
 	if !b.multiTurn {
 		w.Input, w.Output, w.ArrivalMs, w.DelayMs = src.Input, src.Output, src.ArrivalMs, src.DelayMs
 		w.ids, w.hashStart, w.hashes, w.planned, w.hints = src.ids, src.hashStart, src.hashes, src.planned, src.hints
-	} else {
-		b.regroup(w)
+	}
+	if b.multiTurn || finish != nil {
+		order := b.order(w)
+		if b.multiTurn {
+			b.regroup(w, order)
+		}
+		if finish != nil {
+			finish(w, order)
+		}
 	}
 	w.chains = sync.OnceValue(func() *chainIndex { return newChainIndex(w) })
 	w.digest = w.computeDigest()
 	return w, nil
 }
 
-// regroup copies the requests into w so that the turns of a session are neighbours.
-func (b *Builder) regroup(w *Workload) {
-	src, n := &b.w, len(b.w.Input)
-	w.Input, w.Output = make([]int32, n), make([]int32, n)
-	w.ArrivalMs, w.DelayMs = make([]float64, n), make([]float64, n)
-	order := make([]int32, n) // order[new] = old
-	next := append([]int32(nil), w.SessionStart...)
+// order returns the builder's number of each request of w, in which the turns of a session are neighbours.
+func (b *Builder) order(w *Workload) []int32 {
+	order := make([]int32, len(b.sessionOf))
+	next := slices.Clone(w.SessionStart)
 	for old, s := range b.sessionOf {
 		order[next[s]] = int32(old)
 		next[s]++
 	}
+	return order
+}
+
+// regroup copies the requests into w in the given order.
+func (b *Builder) regroup(w *Workload, order []int32) {
+	src, n := &b.w, len(b.w.Input)
+	w.Input, w.Output = make([]int32, n), make([]int32, n)
+	w.ArrivalMs, w.DelayMs = make([]float64, n), make([]float64, n)
 	w.hashStart = make([]uint32, 1, n+1)
 	w.hashes = make([]uint64, 0, len(src.hashes))
 	if src.ids != nil {

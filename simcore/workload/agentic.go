@@ -1,0 +1,286 @@
+package workload
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// AgenticSchema is the schema that the header of an agentic Mooncake trace of version 2 names.
+const AgenticSchema = "dynamo.agentic_mooncake"
+
+// AgenticVersion is the version of that schema.
+const AgenticVersion = 2
+
+// agentic reads agentic Mooncake traces: one request a line and what it waits for (spec/workloads.md §1.3). Version 2
+// begins with a header and states every dependency with its own delay; version 1 has no header, and one delay for all
+// that a request waits for.
+type agentic struct {
+	spec    TraceSpec
+	src     Source
+	path    string
+	rows    badRows
+	builder *GraphBuilder
+	header  agenticHeader
+	row     agenticRow
+
+	byID      map[string]int32 // places in added
+	added     []agenticAdded
+	waits     []agenticWait
+	ordinals  map[string]int // of plays; -1 for one without
+	branches  []agenticBranch
+	warnings  []string
+	blockSize int
+}
+
+// agenticAdded is a request whose dependencies are not known to exist yet.
+type agenticAdded struct {
+	request GraphRequest
+	line    int
+	// timestampMs is what a row of version 1 states; NaN for nothing.
+	timestampMs float64
+}
+
+type agenticWait struct {
+	to   int32
+	from string
+	line int
+	edge Edge
+}
+
+type agenticBranch struct {
+	name string
+	line int
+}
+
+func loadAgentic(ctx context.Context, s TraceSpec, src Source) (*Workload, error) {
+	path, err := s.onlyFile()
+	if err != nil {
+		return nil, err
+	}
+	a := agentic{spec: s, src: src, path: path, byID: map[string]int32{}, ordinals: map[string]int{}, blockSize: cmp.Or(s.BlockSize, DefaultTraceBlockSize)}
+	first := true
+	err = a.rows.eachLine(ctx, src, path, func(number int, line []byte) error {
+		if first {
+			first = false
+			if err := a.readHeader(line); err != nil || a.header.version != 0 {
+				return err
+			}
+		}
+		return a.readLine(number, line)
+	})
+	if err != nil {
+		return nil, err
+	}
+	w, err := a.finish()
+	if err != nil {
+		return nil, err
+	}
+	w.Warnings = append(w.Warnings, a.warnings...)
+	return w, nil
+}
+
+// onlyFile returns the file of a trace whose format has no shards.
+func (s TraceSpec) onlyFile() (string, error) {
+	files := s.files()
+	if len(files) != 1 {
+		return "", fmt.Errorf("format %s requires exactly one trace file, and %d are given", s.Format, len(files))
+	}
+	return files[0], nil
+}
+
+// agenticHeader is the first line of version 2.
+type agenticHeader struct {
+	version             uint64
+	blockSize           uint64
+	schema, scope       string
+	format, digest      string
+	hasSource, hasBlock bool
+}
+
+// readHeader reads the first line if it is a header; without one the version stays 0.
+func (a *agentic) readHeader(data []byte) error {
+	if !bytes.Contains(data, []byte(`"schema"`)) {
+		return nil
+	}
+	h := &a.header
+	h.version = AgenticVersion // whatever is wrong with it, it is no request
+	version := uint64(0)
+	line := jsonLine{data: data}
+	err := line.object(func(key []byte) (err error) {
+		switch string(key) {
+		case "schema":
+			h.schema, err = line.textField("schema")
+		case "version":
+			version, err = line.uint("version")
+		case "block_size":
+			h.hasBlock = true
+			h.blockSize, err = line.uint("block_size")
+		case "hash_id_scope":
+			h.scope, err = line.textField("hash_id_scope")
+		case "source":
+			h.hasSource = true
+			err = line.nested("source", func(key []byte) (err error) {
+				switch string(key) {
+				case "format":
+					h.format, err = line.textField("source.format")
+				case "digest":
+					h.digest, err = line.textField("source.digest")
+				default:
+					err = line.skip()
+				}
+				return err
+			})
+		default:
+			err = line.skip()
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return a.checkHeader(version)
+}
+
+func (a *agentic) checkHeader(version uint64) error {
+	h := &a.header
+	given := a.spec.BlockSize
+	switch {
+	case h.schema != AgenticSchema:
+		return &fieldError{"schema", strconv.Quote(h.schema), fmt.Sprintf("must be %q", AgenticSchema)}
+	case version != AgenticVersion:
+		return &fieldError{"version", fmt.Sprint(version), fmt.Sprintf("this version is not supported; expected %d", AgenticVersion)}
+	case h.blockSize == 0 || h.blockSize > MaxTokens:
+		return &fieldError{"block_size", fmt.Sprint(h.blockSize), fmt.Sprintf("must be from 1 to %d tokens", MaxTokens)}
+	case given != 0 && uint64(given) != h.blockSize:
+		return &fieldError{"block_size", fmt.Sprint(h.blockSize), fmt.Sprintf("does not match the block size %d that was asked for; leave that out", given)}
+	case h.scope != "local":
+		return &fieldError{"hash_id_scope", strconv.Quote(h.scope), `must be "local"`}
+	case !h.hasSource || strings.TrimSpace(h.format) == "" || strings.TrimSpace(h.digest) == "":
+		return &fieldError{field: "source", message: "needs a format and a digest that are not empty"}
+	}
+	a.blockSize = int(h.blockSize)
+	return nil
+}
+
+// finish makes the workload once all rows are read.
+func (a *agentic) finish() (*Workload, error) {
+	a.checkOrdinals()
+	for _, w := range a.waits {
+		a.checkWait(w)
+	}
+	for _, b := range a.branches {
+		if _, known := a.byID[b.name]; !known {
+			a.warnings = append(a.warnings, fmt.Sprintf("%s:%d: branches names request %s, which is not in the trace", a.path, b.line, shortened(b.name)))
+		}
+	}
+	if err := a.rows.err(); err != nil {
+		return nil, err
+	}
+	if len(a.added) == 0 {
+		return nil, fmt.Errorf("trace file %s did not contain any requests", a.path)
+	}
+	a.applySettings()
+	b := NewGraphBuilder(a.spec.name(), a.blockSize)
+	b.PlayPrefix, b.PlayOrder = "legacy-play:", a.comparePlays
+	start := a.start()
+	for i := range a.added {
+		x := &a.added[i]
+		x.request.NotBeforeMs = max(0, x.request.NotBeforeMs-start)
+		b.Add(x.request)
+	}
+	for _, w := range a.waits {
+		w.edge.From = a.byID[w.from]
+		b.AddEdge(w.to, w.edge)
+	}
+	w, err := b.Build()
+	if err != nil {
+		return nil, fmt.Errorf("trace file %s: %w", a.path, err)
+	}
+	return w, nil
+}
+
+// applySettings changes what the trace says about when requests start where the spec asks for it.
+func (a *agentic) applySettings() {
+	first := a.header.version == 0
+	if first && (a.spec.SpawnTrigger != "" || a.spec.JoinDelay != "") {
+		a.warnings = append(a.warnings, "spawn_trigger and join_delay have no effect on agentic_mooncake of version 1, which does not tell subagents from turns")
+	}
+	dependent := make([]bool, len(a.added))
+	for _, w := range a.waits {
+		dependent[w.to] = true
+	}
+	for i := range a.added {
+		x := &a.added[i]
+		switch {
+		case !dependent[i]:
+		case a.spec.Pacing == PacingCausal && !first:
+			x.request.NotBeforeMs = math.Inf(-1)
+		case a.spec.Pacing == PacingWithFloor && first && !math.IsNaN(x.timestampMs):
+			x.request.NotBeforeMs = x.timestampMs
+		}
+	}
+	if first {
+		return
+	}
+	untold := 0
+	for i := range a.waits {
+		edge := &a.waits[i].edge
+		if edge.Relation == Join && a.spec.JoinDelay == JoinNone {
+			edge.DelayMs = 0
+		}
+		if edge.Relation == Spawn && a.spec.SpawnTrigger != "" && !a.setSpawn(edge, a.waits[i].from) {
+			untold++
+		}
+	}
+	if untold > 0 {
+		a.warnings = append(a.warnings, fmt.Sprintf("spawn_trigger has no effect on %d subagents, whose parents have no recorded_api_time_ms", untold))
+	}
+}
+
+// setSpawn makes the first request of a subagent count from the moment that the spec asks for. It is false when the trace
+// does not say how long the parent's request took.
+func (a *agentic) setSpawn(edge *Edge, from string) bool {
+	parent := &a.added[a.byID[from]].request
+	took := parent.RecordedEndMs - parent.RecordedStartMs
+	trigger := OnCompletion
+	afterStart := edge.DelayMs
+	if edge.Trigger == OnCompletion {
+		afterStart += took
+	}
+	if a.spec.SpawnTrigger == SpawnDispatch || a.spec.SpawnTrigger == SpawnRecorded && afterStart < took {
+		trigger = OnDispatch
+	}
+	switch {
+	case math.IsNaN(took):
+		return edge.Trigger == trigger && a.spec.SpawnTrigger != SpawnRecorded
+	case trigger == OnDispatch:
+		edge.DelayMs = afterStart
+	default:
+		edge.DelayMs = max(0, afterStart-took)
+	}
+	edge.Trigger = trigger
+	return true
+}
+
+// start is the time that the replay counts from: the least floor or, in the reference, the least timestamp.
+func (a *agentic) start() float64 {
+	least := math.Inf(1)
+	for i := range a.added {
+		at := a.added[i].request.NotBeforeMs
+		if a.src.Rules.ReplayStartsAtTimestamp {
+			at = a.added[i].timestampMs
+		}
+		if at < least && !math.IsInf(at, -1) {
+			least = at
+		}
+	}
+	if math.IsInf(least, 1) {
+		return 0
+	}
+	return least
+}

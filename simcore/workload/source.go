@@ -1,0 +1,19 @@
+package workload
+
+// What a workload keeps of its source, for those who write it again.
+
+// PlannedOutput returns the exact output tokens of a request; nil when the source does not state them. A token names the
+// same content as the hash id of its value. The slice must not be changed.
+func (w *Workload) PlannedOutput(request int) []uint32 { return w.planned[int32(request)] }
+
+// SessionLabel is [Workload.SessionName], and whether the source gave that name.
+func (w *Workload) SessionLabel(session int) (name string, given bool) {
+	return w.SessionName(session), session < len(w.sessionNames) && w.sessionNames[session] != ""
+}
+
+// RecordedServiceMs is how long a request took in the source, in ms; 0 when it does not say.
+func (w *Workload) RecordedServiceMs(request int) float64 { return w.recordedService(request) }
+
+// RecordedStarts says when each request starts, in ms from the workload's own zero, if each takes the time that it took in
+// the source. Sessions that do not say when they start do so at 0.
+func (w *Workload) RecordedStarts() []float64 { return w.nominalStarts(w.recordedService) }
