@@ -65,6 +65,8 @@ var settingDocs = map[string]string{
 	"router.prefix_affinity_tokens":           "How many leading tokens policy prefix_affinity hashes, rounded up to whole KV blocks.",
 	"router.overlap_score_credit":             "The prefill blocks saved by a block that is in a worker's cache, 0 to 1.",
 	"router.overlap_score_credit_decay":       "Lowers that credit as the worker has more prefill tokens ahead than the others; 0 leaves it.",
+	"router.host_cache_hit_weight":            "The part of that credit for a block that a worker has in host memory (see tiers), 0 to 1.",
+	"router.disk_cache_hit_weight":            "The part of it for a block that is only on a worker's disk or in the object store, 0 to 1.",
 	"router.prefill_load_scale":               "Multiplies the prefill part of the cost.",
 	"router.overlap_score_weight":             "Replaces prefill_load_scale, and sets overlap_score_credit to 0 when it is 0; it is the reference's old name of both. Unset (null in a spec) leaves them alone.",
 	"router.router_temperature":               "Draws the worker with probabilities that fall exponentially with cost; 0 takes the least cost.",

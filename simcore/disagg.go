@@ -514,6 +514,7 @@ func (d *disaggregated) mergeJobs() {
 		h.PrefillWorker, h.PrefillReused, h.DecodeAdmittedMs, h.DecodeReused = job.Worker, job.Reused, r.AdmittedMs, r.Reused
 		r.AdmittedMs, r.RoutedMs, r.RouteOverlap = job.AdmittedMs, job.RoutedMs, job.RouteOverlap
 		r.ReusedFirst, r.Reused = job.ReusedFirst, max(job.Reused, r.Reused)
+		r.LoadedTokens, r.LoadWaitMs = r.LoadedTokens+job.LoadedTokens, r.LoadWaitMs+job.LoadWaitMs
 		if job.State == engine.Rejected {
 			r.State = engine.Rejected
 		}

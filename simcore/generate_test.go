@@ -114,7 +114,7 @@ func drawConfig(t *rapid.T, s shape) Config {
 	if !s.roundRobin {
 		drawRouter(t, &c.Router)
 	}
-	if c.Compat == rules.Default && e.Type != engine.TypeSGLang && e.EnablePrefixCaching && rapid.IntRange(0, 2).Draw(t, "tiered") == 0 {
+	if c.Compat == rules.Default && e.EnablePrefixCaching && rapid.IntRange(0, 2).Draw(t, "tiered") == 0 {
 		e.KVBytesPerToken = 1000
 		drawTiers(t, &c.Tiers)
 	}

@@ -53,9 +53,6 @@ func (c Config) validateTiers(set rules.Set) problem.List {
 		l.Add("tiers.num_g2_blocks", c.Tiers.NumG2Blocks, "the releases that compat stands for have no memory tiers; leave compat or the tiers out")
 	}
 	for _, p := range c.tieredPools() {
-		if p.engine.Type == engine.TypeSGLang {
-			l.Add(p.path+".type", p.engine.Type, "memory tiers are simulated for %s and %s; leave tiers.num_g2_blocks out", engine.TypeVLLM, engine.TypeTensorRTLLM)
-		}
 		if !p.engine.EnablePrefixCaching {
 			l.Add(p.path+".enable_prefix_caching", p.engine.EnablePrefixCaching, "lower memory tiers keep what the prefix cache has no room for; switch it on, or leave tiers.num_g2_blocks out")
 		}

@@ -3,6 +3,7 @@ package simcore
 import (
 	"context"
 	"math"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,18 +22,67 @@ import (
 func tiered(t *rapid.T) Config {
 	cfg := drawConfig(t, shape{noCap: true})
 	cfg.Compat, cfg.SLA, cfg.Tiers = rules.Default, SLA{}, tiers.DefaultConfig()
-	cfg.Engine.Type = rapid.SampledFrom([]string{engine.TypeVLLM, engine.TypeTensorRTLLM}).Draw(t, "tiered engine")
+	cfg.Engine.Type = rapid.SampledFrom(engine.Types()).Draw(t, "tiered engine")
 	cfg.Engine.EnablePrefixCaching, cfg.Engine.EnableChunkedPrefill, cfg.Engine.KVBytesPerToken = true, true, 1000
 	cfg.Engine.ContextLength = 0
 	cfg.Timing.Source, cfg.Timing.PrefillMs, cfg.Timing.DecodeMs = perfmodel.SourceFixed, 10, 2
 	return cfg
 }
 
-// blocksOf is the most KV blocks that one of the requests needs.
+// drawRepeats makes requests whose prompts have a few beginnings in common and come again and again.
+func drawRepeats(t *rapid.T) (blockSize int, requests []workload.Request) {
+	const blocks = 12 // of the longest prompt
+	families := rapid.Uint64Range(1, 4).Draw(t, "families")
+	at := 0.0
+	for i := range rapid.IntRange(10, 40).Draw(t, "requests") {
+		family := rapid.Uint64Range(1, families).Draw(t, "family")
+		r := workload.Request{Session: strconv.Itoa(i), Output: rapid.IntRange(1, 12).Draw(t, "output")}
+		for k := range rapid.Uint64Range(1, blocks).Draw(t, "prompt") {
+			r.Hashes = append(r.Hashes, family*blocks+k)
+		}
+		r.Input = 4*len(r.Hashes) - rapid.IntRange(0, 3).Draw(t, "cut")
+		at += rapid.SampledFrom([]float64{0, 2, 30, 400}).Draw(t, "pause")
+		r.ArrivalMs = at
+		requests = append(requests, r)
+	}
+	return 4, requests
+}
+
+// underPressure makes repeating requests and a configuration whose pools hold a few of them.
+func underPressure(t *rapid.T) (*workload.Workload, []workload.Request, Config) {
+	blockSize, requests := drawRepeats(t)
+	cfg := tiered(t)
+	cfg.Deployment.Workers = rapid.IntRange(1, 2).Draw(t, "fewer workers")
+	cfg.Timing.PrefillMs = rapid.SampledFrom([]float64{10, 200}).Draw(t, "prefill")
+	cfg.Engine.BlockSize = rapid.SampledFrom([]int{1, 2, 4, 8}).Draw(t, "page")
+	cfg.Engine.NumGPUBlocks = blocksOf(requests, cfg.Engine.BlockSize) + rapid.IntRange(0, 80/cfg.Engine.BlockSize).Draw(t, "spare")
+	cfg.Engine.SGLang = DefaultConfig().Engine.SGLang // whose limits do not keep prompts from being admitted
+	cfg.Engine.SGLang.SchedulePolicy = rapid.SampledFrom(engine.SchedulePolicies()).Draw(t, "order")
+	cfg.Engine.SGLang.ChunkedPrefillSize = rapid.SampledFrom([]int{0, 8, 32}).Draw(t, "chunk of sglang")
+	return build(t, blockSize, requests), requests, cfg
+}
+
+// inPools makes a configuration disaggregated, sometimes.
+func inPools(t *rapid.T, cfg *Config) {
+	if !rapid.Bool().Draw(t, "disaggregated") {
+		return
+	}
+	cfg.Deployment = Deployment{Mode: ModeDisaggregated,
+		PrefillWorkers: rapid.IntRange(1, 2).Draw(t, "prefill workers"),
+		DecodeWorkers:  rapid.IntRange(1, 2).Draw(t, "decode workers"),
+	}
+	cfg.Prefill = Stage{cfg.Engine, cfg.Timing}
+	cfg.Decode = cfg.Prefill
+	cfg.Prefill.Engine.KVTransferBandwidth = rapid.SampledFrom([]float64{0, .002}).Draw(t, "transfer")
+	cfg.Engine, cfg.Timing = DefaultConfig().Engine, DefaultConfig().Timing
+	cfg.Tiers.DecodeOffload = rapid.Bool().Draw(t, "decode offload")
+}
+
+// blocksOf is the most KV blocks that one of the requests needs, with one to spare, as SGLang wants more room than it takes.
 func blocksOf(requests []workload.Request, blockSize int) int {
 	most := 0
 	for _, r := range requests {
-		most = max(most, (r.Input+r.Output)/blockSize+1)
+		most = max(most, (r.Input+r.Output)/blockSize+2)
 	}
 	return most
 }
@@ -46,6 +96,7 @@ func TestInstantHostMemoryIsLikeGPUMemory(t *testing.T) {
 		blockSize, requests := drawRequests(rt, shape{})
 		w := build(rt, blockSize, requests)
 		cfg := tiered(rt)
+		cfg.Engine.SGLang = DefaultConfig().Engine.SGLang // whose limits do not keep prompts from being admitted
 		copies := cfg.Engine.Type == engine.TypeVLLM
 		if copies {
 			cfg.Deployment.Workers = 1
@@ -55,9 +106,13 @@ func TestInstantHostMemoryIsLikeGPUMemory(t *testing.T) {
 			cfg.Router = router.DefaultConfig() // that one sees what is in GPU memory
 		}
 		cfg.Engine.MaxNumSeqs = rapid.IntRange(1, 3).Draw(rt, "running")
+		cfg.Engine.MaxNumBatchedTokens = 0 // nothing is loaded while a pass has no budget left, and cached prompts need none
 		fits := cfg.Engine.MaxNumSeqs * blocksOf(requests, cfg.Engine.BlockSize)
 		cfg.Engine.NumGPUBlocks = fits + rapid.IntRange(0, 5).Draw(rt, "spare")
 		host := rapid.OneOf(rapid.IntRange(1, 10), rapid.IntRange(1, 100)).Draw(rt, "host blocks")
+		if cfg.Engine.Type == engine.TypeSGLang {
+			host = 10_000 // what goes first depends on what is beside it in the tree
+		}
 
 		larger := cfg
 		larger.Engine.NumGPUBlocks += host
@@ -97,13 +152,17 @@ func reusesNoLess(rt *rapid.T, before, now []RequestRecord) {
 // being served.
 func TestLoadsBlockNobody(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		w, cfg := drawWorkload(rt, shape{}), tiered(rt)
+		w, _, cfg := underPressure(rt)
 		cfg.Engine.EnableChunkedPrefill = rapid.Bool().Draw(rt, "chunks")
 		model := drawModel(rt)
+		inPools(rt, &cfg)
+		if !cfg.Tiers.DecodeOffload {
+			cfg.Decode.Engine.NumGPUBlocks *= 40 // requests of a small decode pool can keep each other waiting, too
+		}
 		without := simulate(rt, cfg, w, Options{model: model})
 		drawTiers(rt, &cfg.Tiers)
 		with := simulate(rt, cfg, w, Options{model: model})
-		if without.Err == nil && with.Err != nil {
+		if without.Err == nil && with.Err != nil && !cfg.Tiers.DecodeOffload {
 			rt.Fatalf("only with tiers: %v", with.Err)
 		}
 		if with.Err == nil && with.Report.UnfinishedRequests > 0 {
@@ -124,6 +183,7 @@ func TestTiersNeverLowerReuse(t *testing.T) {
 		blockSize, requests := drawRequests(rt, shape{})
 		w := build(rt, blockSize, requests)
 		cfg := tiered(rt)
+		cfg.Engine.SGLang = DefaultConfig().Engine.SGLang
 		cfg.Deployment.Workers = 1
 		cfg.Load = Load{Mode: LoadConcurrency, Speedup: 1, Concurrency: 1}
 		cfg.Engine.NumGPUBlocks = blocksOf(requests, cfg.Engine.BlockSize) + rapid.IntRange(0, 20).Draw(rt, "spare")
@@ -156,7 +216,8 @@ func TestTiersNeverLowerReuse(t *testing.T) {
 func TestTierFigures(t *testing.T) {
 	loads := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		w, cfg := drawWorkload(rt, shape{}), tiered(rt)
+		w, _, cfg := underPressure(rt)
+		inPools(rt, &cfg)
 		drawTiers(rt, &cfg.Tiers)
 		o := simulate(rt, cfg, w, Options{})
 		if o.Err != nil {

@@ -53,7 +53,7 @@ func sizeOf(w *workload.Workload) size {
 	s := size{requests: int64(w.Requests())}
 	for i := range w.Input {
 		s.tokens += int64(w.Input[i]) + int64(w.Output[i])
-		s.hashes += int64(len(w.Hashes(i)))
+		s.hashes += int64(w.HashCount(i))
 	}
 	return s
 }

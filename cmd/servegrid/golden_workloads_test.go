@@ -63,6 +63,10 @@ var workloadDifferences = map[string]string{
 	// Agentic captures run in lanes, and until a given time.
 	"peer/ais_dy_conc":  "accepted",
 	"peer/ais_dy_maxvt": "accepted",
+	// The same for WEKA traces, whose hash ids may be global, and whose subagents may use models that a trace does not name.
+	"peer/conc":          "accepted",
+	"peer/v_global":      "accepted",
+	"peer/wk_0291_plain": "accepted",
 	// Lanes are the concurrency of any load; those of requests without plays hold a session each.
 	"peer/ais_std_lanes": "accepted",
 	// A subagent whose parent was not captured starts at its recorded time, with a warning; strict refuses it.

@@ -154,6 +154,8 @@ func lifeColumns() []requestColumn {
 		}),
 		count("first_admission_reused_input_tokens", "The same at the first admission.", func(r *engine.Request) int32 { return r.ReusedFirst }),
 		count("route_overlap_tokens", "Prompt tokens that the router knew to be in the worker's prefix cache; 0 for policies that do not look.", func(r *engine.Request) int32 { return r.RouteOverlap }),
+		count("onboarded_tokens", "Tokens whose KV cache was loaded from memory tiers below the GPU's.", func(r *engine.Request) int32 { return r.LoadedTokens }),
+		life("onboard_wait_ms", "How long it waited for that.", func(r *engine.Request) float64 { return r.LoadWaitMs }),
 	}
 }
 

@@ -73,14 +73,15 @@ type scriptCommand = func(ts *testscript.TestScript, neg bool, args []string)
 // scriptCommands are the commands that scripts have besides those of testscript.
 func scriptCommands() map[string]scriptCommand {
 	return map[string]scriptCommand{
-		"exits":      scriptExits,
-		"compress":   scriptCompress,
-		"cut":        scriptCut,
-		"samereport": scriptSameReport,
-		"head":       scriptHead,
-		"tail":       scriptTail,
-		"jsonlines":  scriptJSONLines,
-		"columns":    scriptColumns,
+		"exits":       scriptExits,
+		"compress":    scriptCompress,
+		"cut":         scriptCut,
+		"samereport":  scriptSameReport,
+		"samefigures": scriptSameFigures,
+		"head":        scriptHead,
+		"tail":        scriptTail,
+		"jsonlines":   scriptJSONLines,
+		"columns":     scriptColumns,
 	}
 }
 
@@ -167,7 +168,24 @@ func scriptSameReport(ts *testscript.TestScript, neg bool, args []string) {
 	for i, name := range args {
 		ts.Check(json.Unmarshal([]byte(ts.ReadFile(name)), &reports[i]))
 	}
-	for _, key := range []string{"workload_digest", "mean_ttft_ms", "duration_ms"} {
+	sameFigures(ts, reports, "workload_digest")
+}
+
+// scriptSameFigures is scriptSameReport for reports of the same work in other words.
+func scriptSameFigures(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: samefigures report report")
+	}
+	var reports [2]map[string]any
+	for i, name := range args {
+		ts.Check(json.Unmarshal([]byte(ts.ReadFile(name)), &reports[i]))
+	}
+	sameFigures(ts, reports, "prefix_cache_reused_ratio", "total_input_tokens", "total_output_tokens")
+}
+
+// sameFigures compares the times of two reports, and what else keys name.
+func sameFigures(ts *testscript.TestScript, reports [2]map[string]any, keys ...string) {
+	for _, key := range append(keys, "mean_ttft_ms", "duration_ms") {
 		if a, b := reports[0][key], reports[1][key]; a == nil || a != b {
 			ts.Fatalf("%s differs: %v and %v", key, a, b)
 		}

@@ -23,7 +23,7 @@ format, more traffic of its kind, or the same without what could tell where it c
 		Args: onlySubcommands,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newTraceCheck(st), newTraceStats(st))
+	cmd.AddCommand(newTraceCheck(st), newTraceStats(st), newTraceConvert(st), newTraceSynthesize(st), newTraceAnonymize(st))
 	return cmd
 }
 

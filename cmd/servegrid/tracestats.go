@@ -120,7 +120,9 @@ func traceText(s tracereport.Summary) string {
 		b.WriteString("; partial")
 	}
 	fmt.Fprintf(&b, "\nDigest %s\n%s\n", s.Digest, lengthsTable(s.Statistics))
-	if a := s.Arrivals; a != nil {
+	if a := s.Arrivals; a != nil && a.SpanMs == 0 {
+		fmt.Fprintf(&b, "Arrivals: all %s start together\n", count(a.IntervalMs.Count+1))
+	} else if a != nil {
 		fmt.Fprintf(&b, "Arrivals: %s per second over %s; variation of intervals %s, dispersion %s in 10 s and %s in 60 s\n",
 			rounded(a.Rate), duration(a.SpanMs), rounded(a.IntervalCV), rounded(a.Dispersion10s), rounded(a.Dispersion60s))
 	} else {
@@ -145,9 +147,9 @@ func agentsText(a *workload.AgentStatistics) string {
 	for _, relation := range slices.Sorted(maps.Keys(a.Edges)) {
 		fmt.Fprintf(&b, ", %s %s", count(a.Edges[relation]), relation)
 	}
-	fmt.Fprintf(&b, "\nSubagents: %s with %s", count(a.Subagents), counted(a.SubagentRequests, "request"))
+	fmt.Fprintf(&b, "\nSubagents: %s", count(a.Subagents))
 	if a.Subagents > 0 {
-		fmt.Fprintf(&b, " and %s; %s joined, nested %d deep, at most %s in a play", counted(a.SubagentInputTokens, "input token"), count(a.Joined), a.Depth, exact(a.PerPlay.Max))
+		fmt.Fprintf(&b, " with %s and %s; %s joined, nested %d deep, at most %s in a play", counted(a.SubagentRequests, "request"), counted(a.SubagentInputTokens, "input token"), count(a.Joined), a.Depth, exact(a.PerPlay.Max))
 	}
 	b.WriteString("\n")
 	if len(a.Models) > 0 {
@@ -190,13 +192,13 @@ func reuseTable(r *workload.ReuseStatistics) string {
 	out := newTableWriter()
 	out.AppendHeader(table.Row{"cache blocks", "tokens", "hit ratio"})
 	out.SetColumnConfigs(rightAligned(1, 3))
-	shown := ""
-	for _, c := range r.LRU {
+	shown, size := "", 0
+	for i, c := range r.LRU {
 		hit := fmt.Sprintf("%.1f %%", 100*c.HitRatio)
-		if hit == shown {
-			continue // a larger cache that hits no more
+		if thin := i > 0 && i < len(r.LRU)-1 && c.CacheBlocks < 2*size; thin || hit == shown {
+			continue // what people need no line for
 		}
-		shown = hit
+		shown, size = hit, c.CacheBlocks
 		out.AppendRow(table.Row{count(c.CacheBlocks), count(c.CacheBlocks * r.BlockSize), hit})
 	}
 	return out.Render()

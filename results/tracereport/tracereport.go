@@ -85,7 +85,7 @@ func (s Summary) tiles() []tile {
 		{"Input", number(s.InputTokens.Mean), "tokens, mean", fmt.Sprintf("half above %s, at most %s", number(s.InputTokens.P50), number(s.InputTokens.Max))},
 		{"Output", number(s.OutputTokens.Mean), "tokens, mean", fmt.Sprintf("half above %s, at most %s", number(s.OutputTokens.P50), number(s.OutputTokens.Max))},
 	}
-	if a := s.Arrivals; a != nil {
+	if a := s.Arrivals; a != nil && a.SpanMs > 0 {
 		tiles = append(tiles, tile{"Starts", number(a.Rate), "per second", fmt.Sprintf("over %s s; dispersion in 10 s %s", number(a.SpanMs/1000), number(a.Dispersion10s))})
 	}
 	tiles = append(tiles, tile{"In flight", whole(s.Timeline.PeakRequests), "requests at most", whole(s.Timeline.PeakTokens) + " tokens at most, " + s.ServiceText()})

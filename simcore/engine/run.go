@@ -202,7 +202,7 @@ func (v *VLLM) Finish() []Signal {
 		v.pass.number += int64(s.passes)
 		v.settleDue()
 	}
-	v.offloadFinished(s.end)
+	v.tiers.offloadFinished(s.end)
 	return v.signals
 }
 

@@ -29,6 +29,7 @@ type SGLang struct {
 	joined  int64 // how many requests have joined running so far
 	reserve reserveRatio
 	handoff sglangHandoff
+	tiers   *tierAccess // nil without lower memory tiers
 
 	pass        sglangPass
 	speculation speculation
@@ -74,6 +75,7 @@ func NewSGLang(env *Environment, index int) *SGLang {
 		pricer:      pricer{env: env, chargesContext: true},
 		reserve:     newReserveRatio(c.SGLang.ScheduleConservativeness),
 		tree:        kvcache.Radix{PageWise: !env.Rules.WholeNodesGo},
+		tiers:       newTierAccess(env),
 	}
 	s.Reset(index)
 	return s
@@ -111,6 +113,9 @@ func (s *SGLang) Reset(index int) {
 	s.handoff = sglangHandoff{arrived: queue{ring: s.handoff.arrived.ring}}
 	s.run.active, s.run.steady = false, false
 	s.speculation.start(s.index)
+	if s.tiers.reset(index) {
+		s.tree.NoteChanges()
+	}
 }
 
 // Preemptions counts how often a running request was retracted since the worker was made.
@@ -122,7 +127,7 @@ func (s *SGLang) Passes() (all, extrapolated int64) { return s.pricer.passes, s.
 
 // HasWork reports whether any request waits or runs.
 func (s *SGLang) HasWork() bool {
-	return len(s.running) > 0 || s.waiting.len() > 0 || s.handoff.arrived.len() > 0
+	return len(s.running) > 0 || s.waiting.len() > 0 || s.handoff.arrived.len() > 0 || s.tiers.holding()
 }
 
 // Submit adds a request to the waiting queue.
@@ -141,7 +146,9 @@ func (s *SGLang) Start(now, arrival, stop float64) (end float64, progress bool, 
 	if s.run.steady && !s.env.EveryPass && s.startRun(now, stop) {
 		return s.run.end, true, nil
 	}
-	return s.onePass(now)
+	end, progress, err = s.onePass(now)
+	s.tellEvicted(now)
+	return end, progress, err
 }
 
 // onePass computes a whole pass at its start; its tokens carry its end.
@@ -180,7 +187,7 @@ func (s *SGLang) onePass(now float64) (end float64, progress bool, err error) {
 func (s *SGLang) noToken(now, end float64) (_ float64, progress bool, err error) {
 	s.idle++
 	s.barren++
-	if len(s.pass.batch) > 0 {
+	if len(s.pass.batch) > 0 || s.tiers.holding() {
 		s.idle = 0
 	}
 	switch {

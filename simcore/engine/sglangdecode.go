@@ -10,13 +10,13 @@ import (
 // makeRoomToDecode retracts running requests until those that are left have room for their next tokens, and evicts what
 // is in the way.
 func (s *SGLang) makeRoomToDecode() {
-	for len(s.running) > 1 && !s.roomToDecode() {
+	for s.mayRetract() && !s.roomToDecode() {
 		s.retract(s.victim())
 		if !s.env.Rules.RetractedGoFirst {
 			s.evict(int(s.roundUp(int32(len(s.running) * passesAhead))))
 		}
 	}
-	if len(s.pass.retracted) > 0 && !s.env.Rules.RetractedGoFirst {
+	if len(s.pass.retracted) > 0 && len(s.running) > 0 && !s.env.Rules.RetractedGoFirst {
 		s.reserveByProgress()
 	}
 	needed := 0
@@ -25,6 +25,12 @@ func (s *SGLang) makeRoomToDecode() {
 		needed += int(s.growth(r, s.mostTokens(r)))
 	}
 	s.evict(needed)
+}
+
+// mayRetract reports whether others get on when a running request gives up its KV: those that run, or that wait with room
+// for what they have loaded from lower memory tiers.
+func (s *SGLang) mayRetract() bool {
+	return len(s.running) > 1 || len(s.running) == 1 && s.tiers.holding()
 }
 
 // reserveByProgress lets the reserve for output follow from how far the running requests are.
@@ -102,6 +108,7 @@ func (s *SGLang) retract(place int) {
 	}
 	r.State = Preempted
 	s.pass.retracted = append(s.pass.retracted, id)
+	s.pass.progress = s.pass.progress || s.tiers.holding() // those may go on now
 	s.preemptions++
 }
 
@@ -221,6 +228,7 @@ func (s *SGLang) emitOne(id int32, r *Request, last bool) {
 // complete ends a request, whose pages stay cached. On a prefill worker it goes on holding what it has.
 func (s *SGLang) complete(id int32, r *Request, at uint64) {
 	r.State = Completed
+	s.tiers.noteFinished(s.sequence(id), int(r.computed/s.page))
 	if s.env.Role == Prefill {
 		return
 	}

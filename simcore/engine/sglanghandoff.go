@@ -9,10 +9,15 @@ type sglangHandoff struct {
 	released  int64
 }
 
-// ReleaseSource puts a finished prompt into the prefix cache and gives up the rest of its KV. The worker must be idle.
+// ReleaseSource puts a finished prompt into the prefix cache, if it is not there yet, and gives up the rest of its KV. The
+// worker must be idle.
 func (s *SGLang) ReleaseSource(request int32) {
 	r := &s.env.Requests[request]
-	s.cache(request, r, s.outsideAccess(), false)
+	if s.env.Rules.SourceCachedAtRelease {
+		s.cache(request, r, s.outsideAccess(), false)
+	} else {
+		s.tree.Touch(r.locked, s.outsideAccess())
+	}
 	s.giveUp(r)
 }
 
@@ -26,7 +31,7 @@ func (s *SGLang) Reserve(request int32) (fresh int, ok, never bool) {
 	pages, end := s.tree.Match(s.sequence(request), int(r.Input/s.page), s.outsideAccess())
 	s.tree.Lock(end)
 	fresh = int(s.roundUp(r.Input)) - pages*int(s.page)
-	if fresh > s.available() {
+	if fresh > s.available()-s.promisedToLoads() {
 		s.tree.Unlock(end)
 		return 0, false, false
 	}
@@ -37,15 +42,16 @@ func (s *SGLang) Reserve(request int32) (fresh int, ok, never bool) {
 	return fresh, true, false
 }
 
-// Activate puts a reserved prompt, which has arrived, into the prefix cache and lets the request decode. See
-// [DecodeWorker].
+// Activate lets a request whose reserved prompt has arrived decode. See [DecodeWorker].
 func (s *SGLang) Activate(request int32) (gaveBack bool) {
 	s.leaveRun()
 	r := &s.env.Requests[request]
 	free := s.free
 	s.free += int(r.computed - s.allocated(r.Input))
 	r.computed = r.Input
-	s.cache(request, r, s.outsideAccess(), false)
+	if s.env.Rules.ArrivalCachedAtOnce {
+		s.cache(request, r, s.outsideAccess(), false)
+	}
 	r.State = Waiting
 	s.handoff.arrived.pushBack(request)
 	return s.free > free
@@ -74,6 +80,10 @@ func (s *SGLang) admitArrived(now float64) {
 		id := s.handoff.arrived.popFront()
 		r := &s.env.Requests[id]
 		s.noteAdmission(now, r, 0)
+		if !s.env.Rules.ArrivalCachedAtOnce {
+			s.cache(id, r, s.outsideAccess(), false)
+			s.handoff.released++ // what is shared from now on counts
+		}
 		r.State = Running
 		s.join(id, r)
 		s.pass.progress = true

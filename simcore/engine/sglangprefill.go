@@ -20,7 +20,7 @@ type budget struct {
 func (s *SGLang) prefill(now float64) {
 	left := budget{places: s.maxSeqs - len(s.running), input: s.limits.maxPrefill, chunk: s.limits.chunk}
 	s.pricer.setPrefill(prefillWork{})
-	if s.waiting.len() == 0 || left.places <= 0 || s.handoffFirst() {
+	if s.waiting.len() == 0 || left.places <= 0 || s.handoffFirst() && !s.loadedWaits() {
 		return
 	}
 	if s.limits.lpm {
@@ -54,7 +54,7 @@ func (s *SGLang) roomForPrompts() float64 {
 		r := &s.env.Requests[id]
 		expected += float64(float64(min(r.Output-r.Tokens, s.limits.clip)) * s.reserve.now)
 	}
-	return float64(s.available()-s.slack()) - expected
+	return float64(s.available()-s.slack()-s.promisedToLoads()) - expected
 }
 
 // admit adds the head of the waiting queue, or the next chunk of it, to the batch. It returns false when there is no
@@ -62,6 +62,9 @@ func (s *SGLang) roomForPrompts() float64 {
 func (s *SGLang) admit(now float64, left *budget) bool {
 	id := s.waiting.front()
 	r := &s.env.Requests[id]
+	if s.handoffFirst() && !r.loaded {
+		return false
+	}
 	if s.neverFits(r) {
 		s.waiting.popFront()
 		r.State = Rejected
@@ -73,14 +76,19 @@ func (s *SGLang) admit(now float64, left *budget) bool {
 	if c.tokens == 0 {
 		return false
 	}
-	charge, output := s.roundUp(c.tokens), int32(0)
-	if c.last {
-		output = min(r.Output-r.Tokens, s.limits.clip)
+	if s.load(now, id, r, c, left) {
+		left.places++ // it takes none yet
+		return true
 	}
-	if float64(charge+output) >= left.total || charge > left.input || charge > left.chunk {
+	charge, output, kept := s.roundUp(c.tokens), int32(0), s.promised(r)
+	more, room := s.besideLoads(id, r, c, left)
+	if c.last {
+		output = s.expectedOutput(r)
+	}
+	if float64(charge+output+more) >= room || charge > left.input || charge > left.chunk {
 		return false
 	}
-	first, held := r.computed == 0, s.roundUp(r.computed)
+	first, held := r.computed == 0 || r.loading > 0, s.roundUp(r.computed)
 	prefix, ok := s.take(id, r, c)
 	if !ok {
 		return false
@@ -90,6 +98,10 @@ func (s *SGLang) admit(now float64, left *budget) bool {
 	}
 	if first || s.env.Rules.ChunksCountAsReuse {
 		s.noteAdmission(now, r, prefix)
+		s.tiers.countAdmission(r, prefix)
+	}
+	if c.last {
+		s.tiers.settled(id, r)
 	}
 	s.waiting.popFront()
 	r.State = Running
@@ -97,7 +109,7 @@ func (s *SGLang) admit(now float64, left *budget) bool {
 	s.pass.progress = true
 	r.pass, r.before, r.after = s.pass.number, prefix, r.computed
 	s.pass.prefill.add(r.before, r.after, r.length())
-	left.total -= float64(s.roundUp(r.computed) - held + output)
+	left.total -= float64(s.roundUp(r.computed) - held + output + more - kept + s.promised(r))
 	left.input -= charge
 	left.chunk -= charge
 	return true
@@ -269,6 +281,9 @@ func (s *SGLang) sortByPrefix() {
 	for i := range n {
 		id := s.waiting.at(i)
 		key := lpmKey{request: id, cached: s.cachedPrefix(id)}
+		if s.env.Requests[id].loaded {
+			key.cached = unlimited
+		}
 		if key.cached <= fewCached {
 			if key.deferred = s.sharesBeginning(id, o.leaders); !key.deferred {
 				o.leaders = append(o.leaders, id)

@@ -8,7 +8,7 @@ func (s *SGLang) mayJoin() bool {
 	switch {
 	case s.handoff.arrived.len() > 0:
 		return len(s.running) < s.maxSeqs
-	case s.waiting.len() == 0 || s.handoffFirst():
+	case s.waiting.len() == 0 || s.handoffFirst() && !s.loadedWaits():
 		return false
 	}
 	return s.arrivalsMatter()
@@ -59,7 +59,22 @@ func (s *SGLang) passesWithRoom() int {
 	if free := s.free - n*int(s.allocated(1)-1); s.env.Index != nil && free < passes*n {
 		passes = min(passes, max(1, free/n)) // routers see at the end of a pass what it evicts
 	}
+	if s.tiers != nil {
+		passes = s.passesWithoutEviction(passes) // what is evicted is copied down from the start of a pass on
+	}
 	return passes
+}
+
+// passesWithoutEviction returns how many of the next passes surely need no room but what is free.
+func (s *SGLang) passesWithoutEviction(most int) int {
+	n := len(s.running)
+	begun := most // passes in the pages that all have begun
+	for _, id := range s.running {
+		r := &s.env.Requests[id]
+		computed := r.computed + int32(s.pass.number-r.synced)
+		begun = min(begun, int(s.allocated(computed)-computed))
+	}
+	return min(most, max(begun, s.free/n-int(s.page-1)))
 }
 
 // Interrupt tells the worker, before it is submitted, that a request arrives at the given time, while what Start began is
@@ -88,6 +103,8 @@ func (s *SGLang) Finish() []Signal {
 		s.completeDue()
 	}
 	s.tree.Report()
+	s.tellCached(s.run.end)
+	s.tiers.offloadFinished(s.run.end)
 	return s.signals
 }
 

@@ -3,14 +3,16 @@ package engine
 import (
 	"slices"
 
+	"github.com/servegrid/servegrid/simcore/kvcache"
 	"github.com/servegrid/servegrid/simcore/kvcache/tiers"
 	"github.com/servegrid/servegrid/simcore/perfmodel"
 )
 
-// This file is what the vLLM-style scheduler does with memory tiers below that of the GPU. A waiting request whose turn it
-// is may find a longer part of its prompt there. If that is worth loading it takes the blocks that it shares and room for
-// those that come, and waits outside of the queue; when they are there it goes back, to the head of the queue. What it
-// still needs is kept for it, so that requests that hold blocks without running cannot keep each other from running.
+// This file is what schedulers have in common that use memory tiers below that of the GPU; tiersvllm.go and tierssglang.go
+// have the rest. A waiting request whose turn it is may find a longer part of its prompt there. If that is worth loading it
+// takes the blocks that it shares and room for those that come, and waits outside of the queue; when they are there it goes
+// back, to the head of the queue. What it still needs is kept for it, so that requests that hold blocks without running
+// cannot keep each other from running.
 
 // TierWorker is a worker that loads KV blocks from lower memory tiers.
 type TierWorker interface {
@@ -20,125 +22,85 @@ type TierWorker interface {
 	Loaded(request int32, now float64) (end float64)
 }
 
-// tierAccess is what a worker does with the tiers below it.
+// tierAccess is what a worker does with the tiers below it; nil without any.
 type tierAccess struct {
 	*tiers.Hierarchy
+	env     *Environment
 	worker  int // as the hierarchy numbers it
 	onEvict bool
 	onboard string
-	// reserved are the requests that hold blocks for what they load, until they are admitted.
+	// reserved are the requests that hold blocks for what they load, until they have what they still need.
 	reserved []int32
 	begun    int64    // counts loads
 	finished []uint32 // blocks of requests that the pass has completed, to be copied at its end
 	pass     perfmodel.Pass
 }
 
-// newTierAccess returns what a worker does with the tiers of its environment; nil when there are none.
+// newTierAccess returns what a worker does with the tiers of its environment.
 func newTierAccess(env *Environment) *tierAccess {
-	if env.Tiers == nil || !env.Config.EnablePrefixCaching {
+	if env.Tiers == nil {
 		return nil
 	}
 	return &tierAccess{
 		Hierarchy: env.Tiers,
+		env:       env,
 		onEvict:   env.TierConfig.OffloadPolicy == tiers.OffloadOnEvict,
 		onboard:   env.TierConfig.OnboardPolicy,
 	}
 }
 
-// resetTiers connects a worker with an empty cache to the tiers below it.
-func (v *VLLM) resetTiers() {
-	if v.tiers == nil {
-		return
+// reset connects the worker of the given index, whose cache is empty. It reports whether that has to note what it evicts.
+func (t *tierAccess) reset(index int) (notes bool) {
+	if t == nil {
+		return false
 	}
-	v.tiers.worker = v.env.FirstTierWorker + int(v.index)
-	v.tiers.reserved = v.tiers.reserved[:0]
-	if v.tiers.onEvict {
-		v.cache.NoteChanges()
+	t.worker = t.env.FirstTierWorker + index
+	t.reserved, t.finished = t.reserved[:0], t.finished[:0]
+	return t.onEvict
+}
+
+// follow tells the tiers what has come to the GPU's memory, and what has left it and is copied down.
+func (t *tierAccess) follow(now float64, changes []kvcache.Change) {
+	if len(changes) > 0 {
+		t.Follow(t.worker, now, changes)
 	}
 }
 
-// tellTiers tells the tiers below what has come to the GPU's memory, and what has left it and is copied down.
-func (v *VLLM) tellTiers(now float64) {
-	if v.tiers == nil {
+// noteFinished notes the first blocks of a completed request, the last one first, which is used least again.
+func (t *tierAccess) noteFinished(s kvcache.Sequence, blocks int) {
+	if t == nil || t.onEvict {
 		return
 	}
-	if changes := v.cache.TakeChanges(); len(changes) > 0 {
-		v.tiers.Follow(v.tiers.worker, now, changes)
+	first := len(t.finished)
+	for id := range s.IDs(0, blocks) {
+		t.finished = append(t.finished, id)
 	}
-}
-
-// noteFinished notes the blocks of a completed request, the last one first, which is used least again.
-func (v *VLLM) noteFinished(id int32, r *Request) {
-	if v.tiers == nil || v.tiers.onEvict {
-		return
-	}
-	s := v.env.sequence(id)
-	for i := int(r.blocks) - 1; i >= 0; i-- {
-		v.tiers.finished = append(v.tiers.finished, s.At(i))
-	}
+	slices.Reverse(t.finished[first:])
 }
 
 // offloadFinished copies the blocks of requests down that are completed at the end of a pass.
-func (v *VLLM) offloadFinished(now float64) {
-	if v.tiers != nil && len(v.tiers.finished) > 0 {
-		v.tiers.Offload(v.tiers.worker, now, v.tiers.finished)
-		v.tiers.finished = v.tiers.finished[:0]
+func (t *tierAccess) offloadFinished(now float64) {
+	if t != nil && len(t.finished) > 0 {
+		t.Offload(t.worker, now, t.finished)
+		t.finished = t.finished[:0]
 	}
 }
 
-// holdsForLoads reports whether requests that do not run hold blocks for what they load.
-func (v *VLLM) holdsForLoads() bool { return v.tiers != nil && len(v.tiers.reserved) > 0 }
+// holding reports whether requests that do not run hold blocks for what they load.
+func (t *tierAccess) holding() bool { return t != nil && len(t.reserved) > 0 }
 
-// promisedToLoads is how many blocks requests still need that hold some for what they load, apart from one of them.
-func (v *VLLM) promisedToLoads(except int32) int {
-	if v.tiers == nil {
-		return 0
-	}
-	promised := 0
-	for _, id := range v.tiers.reserved {
-		if r := &v.env.Requests[id]; id != except {
-			held := r.blocks
-			if !r.loaded {
-				held += r.loading
-			}
-			promised += max(0, int(v.blocksToAdmit(r)-held))
-		}
-	}
-	return promised
+// mayLoad reports whether a waiting request may load anything now.
+func (t *tierAccess) mayLoad(r *Request) bool {
+	return t != nil && !r.loaded && t.onboard != tiers.OnboardNever
 }
 
-// load begins to load what lower tiers have of a waiting request beyond its cached blocks, if that is worth it, given
-// that there is room for all of the request. It reports whether it did: what the request needs has to be looked at again
-// then, or it is no longer in the queue.
-func (v *VLLM) load(now float64, at int, id int32, r *Request) bool {
-	if v.tiers == nil || r.loaded || r.materialised() || v.pass.budget == 0 || v.tiers.onboard == tiers.OnboardNever {
-		return false
-	}
-	v.tellTiers(now)
-	t, s := v.tiers, v.env.sequence(id)
-	most := int(v.shareable(r))
-	resident, _ := v.cache.Match(s, most)
-	blocks := v.worthLoading(resident, t.Find(t.worker, now, s, resident, most))
-	if blocks == 0 {
-		return false
-	}
-	t.begun++
-	r.blocks, r.loading, r.loadTurn, r.loadBegunMs = int32(resident), int32(blocks), t.begun, now
-	t.reserved = append(t.reserved, id)
-	atOnce := t.Load(t.worker, id, now, blocks)
-	v.cache.Hold(s, 0, resident, resident, blocks) // there is room for that
-	v.waiting.remove(at)
-	if atOnce {
-		v.settleLoad(id, r)
-	}
-	return true
-}
-
-// worthLoading returns how many of the blocks that lower tiers have after some that are cached are to be loaded.
-func (v *VLLM) worthLoading(cached int, choices []tiers.Choice) int {
+// find looks for the blocks of a sequence that follow cached ones, up to the given number of blocks, and returns how many of
+// them are to be loaded.
+func (t *tierAccess) find(now float64, s kvcache.Sequence, cached, most int) (blocks int) {
+	choices := t.Find(t.worker, now, s, cached, most)
 	for i := len(choices) - 1; i >= 0; i-- {
 		c := choices[i]
-		if v.tiers.onboard == tiers.OnboardAlways || c.PredictedMs < v.predictedPrefillMs(cached, cached+c.Blocks) {
+		if t.onboard == tiers.OnboardAlways || c.PredictedMs < t.predictedPrefillMs(cached, cached+c.Blocks) {
 			return c.Blocks
 		}
 	}
@@ -147,63 +109,59 @@ func (v *VLLM) worthLoading(cached int, choices []tiers.Choice) int {
 
 // predictedPrefillMs predicts how long computing the blocks of one prompt from one (inclusive) to another (exclusive)
 // takes in a pass of its own.
-func (v *VLLM) predictedPrefillMs(from, to int) float64 {
-	before, after := from*int(v.blockSize), to*int(v.blockSize)
-	pass := &v.tiers.pass
-	pass.Prefill = perfmodel.Prefill{
+func (t *tierAccess) predictedPrefillMs(from, to int) float64 {
+	before, after := from*t.env.Config.BlockSize, to*t.env.Config.BlockSize
+	t.pass.Prefill = perfmodel.Prefill{
 		Requests: 1, Length: after, Prefix: before, Tokens: after - before,
-		Chunks: append(pass.Prefill.Chunks[:0], perfmodel.Chunk{Before: before, Length: after}),
+		Chunks: append(t.pass.Prefill.Chunks[:0], perfmodel.Chunk{Before: before, Length: after}),
 	}
-	return perfmodel.Quantise(v.env.Model.Price(pass).PrefillMs, v.env.Config.SpeedupRatio).Ms()
+	return perfmodel.Quantise(t.env.Model.Price(&t.pass).PrefillMs, t.env.Config.SpeedupRatio).Ms()
 }
 
-// Loaded lets a request go on whose blocks are there. See [TierWorker].
-func (v *VLLM) Loaded(request int32, now float64) (end float64) {
-	r := &v.env.Requests[request]
-	r.LoadWaitMs += now - r.loadBegunMs
-	v.settleLoad(request, r)
-	if v.run.active {
-		v.run.cut(now)
-	}
-	return v.run.end
+// begin begins to load blocks that find has found, for which the request has room. It reports whether they are there at
+// once.
+func (t *tierAccess) begin(id int32, r *Request, now float64, blocks int) (atOnce bool) {
+	t.begun++
+	r.loading, r.loadTurn, r.loadBegunMs = int32(blocks), t.begun, now
+	t.reserved = append(t.reserved, id)
+	return t.Load(t.worker, id, now, blocks)
 }
 
-// settleLoad gives the blocks that a request has loaded their identity, and puts it at the head of the queue, after others
-// that have loaded theirs and whose turn was before.
-func (v *VLLM) settleLoad(id int32, r *Request) {
-	for range r.loading {
-		v.cache.ReleaseAnonymous()
-	}
-	v.cache.Hold(v.env.sequence(id), int(r.blocks), int(r.blocks), int(r.blocks+r.loading), 0) // there is room for that
-	r.LoadedTokens += r.loading * v.blockSize
-	r.blocks, r.loaded = r.blocks+r.loading, true
+// enqueue puts a request whose blocks are there at the head of a queue, after others that have loaded theirs and whose turn
+// was before.
+func (t *tierAccess) enqueue(q *queue, id int32, r *Request) {
+	r.loaded = true
+	r.LoadedTokens += r.loading * int32(t.env.Config.BlockSize)
 	at := 0
-	for at < v.waiting.len() && v.env.Requests[v.waiting.at(at)].loaded && v.env.Requests[v.waiting.at(at)].loadTurn < r.loadTurn {
+	for at < q.len() && t.env.Requests[q.at(at)].loaded && t.env.Requests[q.at(at)].loadTurn < r.loadTurn {
 		at++
 	}
-	v.waiting.insert(at, id)
-	v.blocked = false
+	q.insert(at, id)
 }
 
-// afterLoaded is the place in the waiting queue after the requests that have loaded what they need.
-func (v *VLLM) afterLoaded() int {
+// afterLoaded is the place in a queue after the requests that have loaded what they need.
+func (t *tierAccess) afterLoaded(q *queue) int {
 	at := 0
-	if v.holdsForLoads() {
-		for at < v.waiting.len() && v.env.Requests[v.waiting.at(at)].loaded {
+	if t.holding() {
+		for at < q.len() && t.env.Requests[q.at(at)].loaded {
 			at++
 		}
 	}
 	return at
 }
 
-// countTierHits notes where an admitted request found its cached tokens.
-func (v *VLLM) countTierHits(id int32, r *Request, cached int32) {
-	if v.tiers == nil {
-		return
+// countAdmission notes where a request found its cached tokens.
+func (t *tierAccess) countAdmission(r *Request, cached int32) {
+	if t != nil {
+		t.CountAdmission(r.length(), max(0, cached-r.loading*int32(t.env.Config.BlockSize)))
+		r.loading = 0
 	}
-	v.tiers.CountAdmission(r.length(), max(0, cached-r.loading*v.blockSize))
+}
+
+// settled takes a request from those for which something is kept.
+func (t *tierAccess) settled(id int32, r *Request) {
 	if r.loaded {
-		v.tiers.reserved = slices.DeleteFunc(v.tiers.reserved, func(other int32) bool { return other == id })
-		r.loaded, r.loading = false, 0
+		t.reserved = slices.DeleteFunc(t.reserved, func(other int32) bool { return other == id })
+		r.loaded = false
 	}
 }

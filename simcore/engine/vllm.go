@@ -86,7 +86,9 @@ func (v *VLLM) Reset(index int) {
 	v.pass = passState{}
 	v.run.active, v.run.steady = false, false
 	v.speculation.start(v.index)
-	v.resetTiers()
+	if v.tiers.reset(index) {
+		v.cache.NoteChanges()
+	}
 }
 
 // Preemptions counts how often a request lost its blocks since the worker was made.
@@ -98,7 +100,7 @@ func (v *VLLM) Passes() (all, extrapolated int64) { return v.pricer.passes, v.pr
 
 // HasWork reports whether any request waits or runs.
 func (v *VLLM) HasWork() bool {
-	return len(v.running) > 0 || v.waiting.len() > 0 || v.holdsForLoads()
+	return len(v.running) > 0 || v.waiting.len() > 0 || v.tiers.holding()
 }
 
 // Submit adds a request to the waiting queue.
@@ -261,8 +263,8 @@ func (v *VLLM) admit(now float64) error {
 			r.AdmittedMs, r.ReusedFirst = now, cached
 		}
 		r.Reused = max(r.Reused, cached)
-		r.State = Running
 		v.countTierHits(id, r, cached)
+		r.State = Running
 		v.pass.progress = true
 		if r.used == 0 && v.pass.budget == 0 {
 			return nil
@@ -398,7 +400,7 @@ func (v *VLLM) promote(id int32, r *Request) {
 // isAlone reports that a running request is the only one that holds blocks, so that none will become free. On a worker
 // of a pool, prompts on their way hold some too, and so do requests that load blocks from lower memory tiers.
 func (v *VLLM) isAlone() bool {
-	return len(v.running) == 1 && v.env.Role == Aggregated && !v.holdsForLoads()
+	return len(v.running) == 1 && v.env.Role == Aggregated && !v.tiers.holding()
 }
 
 // victim returns the running request that has to give up its blocks first.
@@ -426,9 +428,9 @@ func (v *VLLM) preempt(id int32) {
 	r.computed, r.drafts, r.State = 0, 0, Preempted
 	at := slices.Index(v.running, id)
 	v.running = slices.Delete(v.running, at, at+1)
-	v.waiting.insert(v.afterLoaded(), id)
+	v.waiting.insert(v.tiers.afterLoaded(&v.waiting), id)
 	v.pass.preempted = true
-	v.pass.progress = v.pass.progress || v.holdsForLoads() // those that hold blocks may go on now
+	v.pass.progress = v.pass.progress || v.tiers.holding() // those that hold blocks may go on now
 	v.preemptions++
 }
 
@@ -587,7 +589,7 @@ func (v *VLLM) complete(id int32, r *Request) {
 	if !v.env.Rules.BlocksAtEmission {
 		v.settle(id, r, r.computed)
 	}
-	v.noteFinished(id, r)
+	v.tiers.noteFinished(v.env.sequence(id), int(r.blocks))
 	if v.env.Role != Prefill { // which holds the prompt as the source of a transfer
 		v.release(id, r)
 	}

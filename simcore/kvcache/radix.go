@@ -1,5 +1,7 @@
 package kvcache
 
+import "slices"
+
 // Radix is the prefix tree of one SGLang-style worker (engine specification §8.3): which pages are cached, which of
 // them must stay because a running request needs them, and which go first.
 //
@@ -23,6 +25,9 @@ type Radix struct {
 	sparePages []int32
 
 	log *changeLog
+	// For memory tiers, when notes is set: what came and what went.
+	notes           bool
+	cached, evicted []Change
 }
 
 // Node names a place in the tree: the end of a prefix. It stays valid while the prefix is locked.
@@ -77,6 +82,7 @@ func (r *Radix) Reset(ids uint32) {
 	if r.log != nil {
 		r.log.changes = r.log.changes[:0]
 	}
+	r.cached, r.evicted = r.cached[:0], r.evicted[:0]
 }
 
 // Evictable is the number of pages that could go, Locked the number of those that must stay.
@@ -87,6 +93,17 @@ func (r *Radix) Locked() int    { return r.locked }
 func (r *Radix) Lookup(s Sequence, n int) int {
 	pages, _ := r.find(s, n)
 	return pages
+}
+
+// Unlocked returns how many of the first n pages of a sequence are cached without being locked, and leaves no trace.
+func (r *Radix) Unlocked(s Sequence, n int) int {
+	pages, node := r.find(s, n)
+	end, unlocked := int32(pages), 0
+	for ; node != int32(Root) && r.nodes[node].locks == 0; node = r.nodes[node].parent {
+		unlocked += int(end - r.nodes[node].from)
+		end = r.nodes[node].from
+	}
+	return unlocked
 }
 
 // Match returns how many of the first n pages of a sequence are cached, and where they end. The nodes that match
@@ -314,6 +331,9 @@ func (r *Radix) name(s Sequence, from, to, node int32) {
 		if r.log != nil {
 			r.log.add(start, length, true)
 		}
+		if r.notes {
+			r.cached = append(r.cached, Change{Start: start, Len: uint32(length)})
+		}
 		for length > 0 {
 			p := r.pageFor(start)
 			at := int(start & pageMask)
@@ -346,9 +366,13 @@ func (r *Radix) renumber(start uint32, length int, node int32) {
 
 // unname makes pages of a sequence absent.
 func (r *Radix) unname(s Sequence, from, to int32) {
+	first := len(r.evicted)
 	s.each(int(from), int(to), func(start uint32, length int) {
 		if r.log != nil {
 			r.log.add(start, length, false)
+		}
+		if r.notes {
+			r.evicted = append(r.evicted, Change{Start: start, Len: uint32(length), Evicted: true})
 		}
 		for length > 0 {
 			slot := &r.directory[start>>pageBits]
@@ -364,6 +388,7 @@ func (r *Radix) unname(s Sequence, from, to int32) {
 			length -= n
 		}
 	})
+	slices.Reverse(r.evicted[first:]) // the last page goes first
 }
 
 // pageFor returns the page of an id, made if there is none.

@@ -43,3 +43,21 @@ func (r *Radix) Report() {
 	}
 	r.log.changes = r.log.changes[:0]
 }
+
+// NoteChanges makes the tree note which pages it caches and evicts.
+func (r *Radix) NoteChanges() { r.notes = true }
+
+// TakeCached and TakeEvicted return what came and what went since they were last called, in order. The slices are valid
+// until the tree changes.
+func (r *Radix) TakeCached() []Change {
+	out := r.cached
+	r.cached = r.cached[:0]
+	return out
+}
+
+// TakeEvicted is described at [Radix.TakeCached].
+func (r *Radix) TakeEvicted() []Change {
+	out := r.evicted
+	r.evicted = r.evicted[:0]
+	return out
+}

@@ -60,6 +60,9 @@ type Set struct {
 	// SourceCachedAtRelease keeps a finished prompt of an SGLang prefill worker out of its prefix cache until the transfer
 	// to the decode worker is over. Otherwise it is cached as soon as it is computed.
 	SourceCachedAtRelease bool
+	// ArrivalCachedAtOnce puts a prompt that is handed over to an SGLang decode worker into its prefix cache when it arrives.
+	// Otherwise when its decoding begins, and a reservation that found no room is tried again after that.
+	ArrivalCachedAtOnce bool
 	// RetractedGoFirst makes SGLang retract the first of the requests with the least output, put retracted ones at the
 	// front of the waiting queue, and start the reserve for output anew. Otherwise it retracts the one with the longest
 	// prompt among those, makes room for some passes more, puts retracted ones at the end of the queue, and lets the
@@ -201,6 +204,7 @@ func dynamo() Set {
 		WholeNodesGo:              true,
 		OutputCachedAtOnce:        true,
 		SourceCachedAtRelease:     true,
+		ArrivalCachedAtOnce:       true,
 		RetractedGoFirst:          true,
 		RetractionLosesDuplicates: true,
 		UnknownPolicyIsFIFO:       true,

@@ -210,8 +210,8 @@ func TestAgenticGraph(t *testing.T) {
 		if !slices.Equal(got, []any{want.id, want.play, want.model, want.notBefore, want.rank}) || !slices.Equal(g.Edges(int32(i)), want.edges) {
 			t.Errorf("request %d is %v with edges %v, want %+v", i, got, g.Edges(int32(i)), want)
 		}
-		if w.Hints(i) != (Hints{-1, 2, "p"}) || !slices.Equal(w.planned[int32(i)], []uint32{7, 8}) || !slices.Equal(w.Hashes(i), []uint64{1, 2}) {
-			t.Errorf("request %d has hints %v, output %v and ids %v", i, w.Hints(i), w.planned[int32(i)], w.Hashes(i))
+		if w.Hints(i) != (Hints{-1, 2, "p"}) || !slices.Equal(w.PlannedOutput(i), []uint32{7, 8}) || !slices.Equal(w.Hashes(i), []uint64{1, 2}) {
+			t.Errorf("request %d has hints %v, output %v and ids %v", i, w.Hints(i), w.PlannedOutput(i), w.Hashes(i))
 		}
 	}
 	if g.RecordedStartMs[0] != 5 || g.RecordedEndMs[0] != 45 || !math.IsNaN(g.RecordedEndMs[1]) {

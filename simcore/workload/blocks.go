@@ -87,7 +87,7 @@ func (w *Workload) makeTable(blockSize int, sharing bool) (*BlockTable, error) {
 	t := &BlockTable{BlockSize: blockSize, prompts: make([]promptBlocks, w.Requests())}
 	var shared uint64
 	switch {
-	case !sharing || len(w.hashes) == 0 && w.planned == nil && w.transcripts == nil:
+	case !sharing || len(w.runs) == 0 && w.planned == nil && w.transcripts == nil:
 		// All blocks are private.
 	case w.BlockSize%blockSize == 0 && w.planned == nil && w.transcripts == nil:
 		shared = w.alignedSegments(t)
@@ -125,7 +125,7 @@ func (w *Workload) alignedSegments(t *BlockTable) uint64 {
 	t.segments = make([]Segment, 0, len(chains.runs))
 	for i := range w.Input {
 		full := uint32(0)
-		if w.hashStart[i+1] > w.hashStart[i] {
+		if w.runStart[i+1] > w.runStart[i] {
 			full = uint32(int(w.Input[i]) / t.BlockSize)
 		}
 		p := &t.prompts[i]
@@ -151,8 +151,7 @@ type chainIndex struct {
 }
 
 type chainKey struct {
-	parent uint32
-	hash   uint64
+	parent, name uint32
 }
 
 // noNode stands for "no node" and for the parent of a first block.
@@ -160,35 +159,39 @@ const noNode = math.MaxUint32
 
 func newChainIndex(w *Workload) *chainIndex {
 	c := &chainIndex{runStart: make([]uint32, 1, w.Requests()+1), runs: make([]Segment, 0, 3*w.Requests())}
-	first := newFirstNodes(w.hashes)
+	// In most traces an id names its whole prefix, so it occurs under one parent only.
+	first := make([]firstNode, len(w.names))
 	further := map[chainKey]uint32{}
 	for i := range w.Input {
-		ids := w.Hashes(i)
+		left := uint32(math.MaxUint32)
 		if w.BlockSize > 0 {
-			ids = ids[:min(len(ids), (int(w.Input[i])+w.BlockSize-1)/w.BlockSize)]
+			left = uint32((int(w.Input[i]) + w.BlockSize - 1) / w.BlockSize)
 		}
 		parent, start := uint32(noNode), len(c.runs)
-		for _, id := range ids {
-			// In most traces an id names its whole prefix, so it occurs under one parent only.
-			f := first.get(id)
-			node := f.node - 1
-			switch {
-			case f.node == 0:
-				node = c.nodes
-				c.nodes++
-				first.set(id, firstNode{node + 1, parent})
-			case f.parent != parent:
-				key := chainKey{parent, id}
-				other, ok := further[key]
-				if !ok {
-					other = c.nodes
+		for _, run := range w.promptRuns(i) {
+			run.Len = min(run.Len, left)
+			left -= run.Len
+			for name := run.Start; name < run.Start+run.Len; name++ {
+				f := first[name]
+				node := f.node - 1
+				switch {
+				case f.node == 0:
+					node = c.nodes
 					c.nodes++
-					further[key] = other
+					first[name] = firstNode{node + 1, parent}
+				case f.parent != parent:
+					key := chainKey{parent, name}
+					other, ok := further[key]
+					if !ok {
+						other = c.nodes
+						c.nodes++
+						further[key] = other
+					}
+					node = other
 				}
-				node = other
+				c.runs = appendID(c.runs, start, node)
+				parent = node
 			}
-			c.runs = appendID(c.runs, start, node)
-			parent = node
 		}
 		c.runStart = append(c.runStart, uint32(len(c.runs)))
 	}
@@ -204,40 +207,8 @@ func appendID(segments []Segment, start int, id uint32) []Segment {
 	return append(segments, Segment{id, 1})
 }
 
-// firstNode is the first node made for a hash id, plus one so that 0 means none, and that node's parent.
+// firstNode is the first node made for a block name, plus one so that 0 means none, and that node's parent.
 type firstNode struct{ node, parent uint32 }
-
-// firstNodes finds the first node of a hash id: an array while the ids are dense, else a map.
-type firstNodes struct {
-	dense  []firstNode
-	sparse map[uint64]firstNode
-}
-
-func newFirstNodes(ids []uint64) firstNodes {
-	var most uint64
-	for _, id := range ids {
-		most = max(most, id)
-	}
-	if most >= uint64(4*len(ids)+1024) {
-		return firstNodes{sparse: make(map[uint64]firstNode, len(ids)/2)}
-	}
-	return firstNodes{dense: make([]firstNode, most+1)}
-}
-
-func (f firstNodes) get(id uint64) firstNode {
-	if f.dense != nil {
-		return f.dense[id]
-	}
-	return f.sparse[id]
-}
-
-func (f firstNodes) set(id uint64, node firstNode) {
-	if f.dense != nil {
-		f.dense[id] = node
-	} else {
-		f.sparse[id] = node
-	}
-}
 
 // contentSegments fills the table when KV blocks and trace blocks overlap in any way, or when outputs are known:
 // each KV block is identified by its parent and the runs of equal tokens it is made of. It returns the number of
@@ -272,12 +243,13 @@ func (w *Workload) contentSegments(t *BlockTable) uint64 {
 }
 
 // knownTokens walks the known tokens of a request as runs of equal ones: each hash id stands for BlockSize copies of one
-// token, and planned output tokens follow one by one; or its session's transcript.
+// token, and the planned output follows; or its session's transcript.
 type knownTokens struct {
-	hashes    []uint64
+	names     []uint64  // hash ids by block name
+	blocks    []Segment // block names of the prompt that have not been walked
+	at        uint32    // how many of the first segment have
 	blockSize int
-	input     int // tokens that hashes stand for and that have not been walked
-	planned   []uint32
+	input     int // tokens of the prompt that have not been walked
 	runs      []tokenRun
 	run       tokenRun // what is left of the run at hand
 }
@@ -286,24 +258,25 @@ func (w *Workload) known(request int) knownTokens {
 	if w.transcripts != nil {
 		return knownTokens{runs: w.transcripts.known(request)}
 	}
-	if w.hashStart[request+1] == w.hashStart[request] {
+	if w.runStart[request+1] == w.runStart[request] {
 		return knownTokens{} // unknown tokens come before what might be known
 	}
-	return knownTokens{hashes: w.Hashes(request), blockSize: w.BlockSize, input: int(w.Input[request]), planned: w.planned[int32(request)]}
+	return knownTokens{names: w.names, blocks: w.promptRuns(request), blockSize: w.BlockSize, input: int(w.Input[request]), runs: w.planned[int32(request)]}
 }
 
 // next goes on to the next run when the one at hand is used up; false means that there is none.
 func (k *knownTokens) next() bool {
 	switch {
 	case k.run.count > 0:
-	case len(k.runs) > 0:
-		k.run, k.runs = k.runs[0], k.runs[1:]
 	case k.input > 0:
 		count := min(k.input, k.blockSize)
-		k.run = tokenRun{token: k.hashes[0], count: int32(count)}
-		k.hashes, k.input = k.hashes[1:], k.input-count
-	case len(k.planned) > 0:
-		k.run, k.planned = tokenRun{token: uint64(k.planned[0]), count: 1}, k.planned[1:]
+		k.run = tokenRun{token: k.names[k.blocks[0].Start+k.at], count: int32(count)}
+		k.input -= count
+		if k.at++; k.at == k.blocks[0].Len {
+			k.blocks, k.at = k.blocks[1:], 0
+		}
+	case len(k.runs) > 0:
+		k.run, k.runs = k.runs[0], k.runs[1:]
 	default:
 		return false
 	}

@@ -15,7 +15,7 @@ func tokensOf(w *Workload, request int) []uint64 {
 		tokens = append(tokens, slices.Repeat([]uint64{id}, w.BlockSize)...)
 	}
 	tokens = tokens[:min(len(tokens), int(w.Input[request]))]
-	for _, token := range w.planned[int32(request)] {
+	for _, token := range w.PlannedOutput(request) {
 		tokens = append(tokens, uint64(token))
 	}
 	return tokens

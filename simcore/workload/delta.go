@@ -61,8 +61,8 @@ func (b *Builder) buildTranscripts() (*Workload, error) {
 		}
 		b.w.Input[i] = int32(input)
 	}
-	b.w.hashes, b.w.planned = nil, nil
-	clear(b.w.hashStart)
+	b.w.runs, b.w.planned = nil, nil
+	clear(b.w.runStart)
 	return b.build(func(w *Workload, order []int32) {
 		t := &transcripts{first: make([]uint32, n), end: make([]uint32, n), answered: make([]uint32, n)}
 		for s, runs := range sessions {
@@ -79,10 +79,12 @@ func (b *Builder) buildTranscripts() (*Workload, error) {
 // appendPrompt appends the new tokens of a request's prompt.
 func (b *Builder) appendPrompt(runs []tokenRun, i int) []tokenRun {
 	left := b.w.Input[i]
-	for _, id := range b.w.hashes[b.w.hashStart[i]:b.w.hashStart[i+1]] {
-		count := min(left, int32(b.w.BlockSize))
-		runs = append(runs, tokenRun{token: id, count: count})
-		left -= count
+	for _, run := range b.w.promptRuns(i) {
+		for _, id := range b.names.hashes[run.Start : run.Start+run.Len] {
+			count := min(left, int32(b.w.BlockSize))
+			runs = append(runs, tokenRun{token: id, count: count})
+			left -= count
+		}
 	}
 	return runs
 }
@@ -90,10 +92,7 @@ func (b *Builder) appendPrompt(runs []tokenRun, i int) []tokenRun {
 // appendAnswer appends a request's output.
 func (b *Builder) appendAnswer(runs []tokenRun, i int) []tokenRun {
 	if planned, ok := b.w.planned[int32(i)]; ok {
-		for _, token := range planned {
-			runs = append(runs, tokenRun{token: uint64(token), count: 1})
-		}
-		return runs
+		return append(runs, planned...)
 	}
 	if b.w.Output[i] == 0 {
 		return runs

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,6 +21,9 @@ const detectionBytes = 1 << 16
 // a pipe to find out is kept for the loader.
 func (s *Source) detect(ctx context.Context, files []string) (format, shown string, err error) {
 	for _, path := range files {
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			return FormatWeka, fmt.Sprintf("%s is read as %s: it is a folder", path, FormatWeka), nil
+		}
 		head, err := s.peek(ctx, path)
 		if err != nil {
 			return "", "", err
@@ -99,6 +103,7 @@ var formatSigns = []struct {
 	{FormatDynamo, []string{"event_type", "event"}},
 	{FormatAgenticMooncake, []string{"not_before_ms", "dependencies", "play_id", "wait_for", "tool_wait_ms", "prefix_reset", "branches"}},
 	{FormatAppliedCompute, []string{"num_turns", "input_prompt_length", "tool_call_latency"}},
+	{FormatWeka, []string{"requests"}},
 	{FormatQwenBailian, []string{"chat_id", "parent_chat_id"}},
 	{FormatAIPerf, []string{"text_input", "messages", "payload"}},
 	{FormatMooncake, []string{"hash_ids"}},

@@ -25,7 +25,7 @@ type dynamoCapture struct {
 	byName      map[string]int32 // sessions
 	tools       []dynamoTool
 	unfinished  map[string]place // what began and has not ended yet
-	blocks      blockNames
+	blocks      hashNames
 	models      interned
 	runs        []Segment // of block names, see dynamoRequest.prompt
 
@@ -117,7 +117,6 @@ func readDynamo(ctx context.Context, s TraceSpec, src Source) (*dynamoCapture, e
 func scanDynamo(ctx context.Context, s TraceSpec, src Source) (*dynamoCapture, error) {
 	c := &dynamoCapture{
 		spec: s, src: src, byID: map[string]int32{}, byName: map[string]int32{}, unfinished: map[string]place{},
-		blocks: blockNames{ids: map[uint64]uint32{}},
 	}
 	for i, path := range s.files() {
 		if err := c.readFile(ctx, int32(i), path); err != nil {
@@ -420,31 +419,6 @@ func (t *interned) same(text []byte) string {
 	}
 	(*t)[string(text)] = string(text)
 	return (*t)[string(text)]
-}
-
-// blockNames gives hashes small names in order of their first appearance, so that prompts are few runs of names.
-type blockNames struct {
-	ids    map[uint64]uint32
-	hashes []uint64 // by name
-}
-
-func (b *blockNames) appendRuns(runs []Segment, hashes []uint64) []Segment {
-	start, next := len(runs), uint32(0)
-	for _, hash := range hashes {
-		// A block has mostly the successor that it had before.
-		if int(next) >= len(b.hashes) || b.hashes[next] != hash {
-			id, ok := b.ids[hash]
-			if !ok {
-				id = uint32(len(b.hashes))
-				b.ids[hash] = id
-				b.hashes = append(b.hashes, hash)
-			}
-			next = id
-		}
-		runs = appendID(runs, start, next)
-		next++
-	}
-	return runs
 }
 
 // byTime orders requests by start, end and id, whatever file they are in.

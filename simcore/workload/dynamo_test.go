@@ -491,11 +491,11 @@ func TestShardGaps(t *testing.T) {
 	}
 }
 
-// Runs of block names spell out the hashes that went in.
-func TestBlockNames(t *testing.T) {
+// Runs of names spell out the hashes that went in.
+func TestHashNames(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		names := blockNames{ids: map[uint64]uint32{}}
-		lists := rapid.SliceOf(rapid.SliceOf(rapid.Uint64Range(0, 20))).Draw(t, "hashes")
+		names := hashNames{}
+		lists := rapid.SliceOf(rapid.SliceOf(rapid.OneOf(rapid.Uint64Range(0, 20), rapid.Uint64Range(denseHashes-2, denseHashes+2), rapid.Just(uint64(math.MaxUint64))))).Draw(t, "hashes")
 		var runs []Segment
 		for _, list := range lists {
 			from := len(runs)

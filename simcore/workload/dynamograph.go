@@ -30,6 +30,9 @@ func (c *dynamoCapture) standard(order []int32) (*Workload, error) {
 		request := lower.request(r)
 		request.ArrivalMs = float64(c.requests[r].startMs - first)
 		b.Add(request)
+		if output := lower.plannedOutput(r); output != nil {
+			b.plan(int32(b.Requests()-1), output)
+		}
 	}
 	return b.Build()
 }
@@ -57,6 +60,9 @@ func (c *dynamoCapture) graph(order []int32) (*Workload, error) {
 		added.Request, added.DelayMs = lower.request(r), clock.delayAfterAll(r, waits)
 		added.ToolWaitMs = tools[r]
 		to := b.Add(added)
+		if output := lower.plannedOutput(r); output != nil {
+			b.requests.plan(to, output)
+		}
 		for _, w := range waits {
 			b.AddEdge(to, clock.edge(r, w, number[w.from]))
 		}
@@ -360,7 +366,7 @@ func (l *dynamoLowering) request(number int32) Request {
 	if r.session != noSession {
 		session = l.c.sessions[r.session].name
 	}
-	return Request{ID: r.id, Session: session, Input: int(r.input), Output: int(r.output), Hashes: l.hashes, PlannedOutput: l.plannedOutput(r)}
+	return Request{ID: r.id, Session: session, Input: int(r.input), Output: int(r.output), Hashes: l.hashes}
 }
 
 // expand appends the names of the blocks of some runs.
@@ -377,16 +383,20 @@ func (l *dynamoLowering) expand(names []uint64, runs span) []uint64 {
 	return names
 }
 
-// plannedOutput is the content of the output where its blocks are known: each token is named after its block, as those
-// of prompts are.
-func (l *dynamoLowering) plannedOutput(r *dynamoRequest) []uint32 {
+// plannedOutput is the content of the output where its blocks are known: all tokens of a block are its name, as those of
+// prompts are.
+func (l *dynamoLowering) plannedOutput(number int32) []tokenRun {
+	r := &l.c.requests[number]
 	if r.answer.from == r.answer.to || r.output == 0 {
 		return nil
 	}
-	blocks := l.expand(nil, r.answer)
-	tokens := make([]uint32, r.output)
-	for i := range tokens {
-		tokens[i] = uint32(blocks[(uint64(r.input)+uint64(i))/l.c.blockSize])
+	blocks, size := l.expand(nil, r.answer), int(l.c.blockSize)
+	var runs []tokenRun
+	for at, end := int(r.input), int(r.input)+int(r.output); at < end; {
+		block := at / size
+		next := min((block+1)*size, end)
+		runs = append(runs, tokenRun{token: blocks[block], count: int32(next - at)})
+		at = next
 	}
-	return tokens
+	return runs
 }

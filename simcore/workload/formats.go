@@ -30,6 +30,8 @@ const (
 	FormatBurstGPT = "burstgpt"
 	// FormatDynamo is the request trace that a Dynamo frontend records: JSON Lines, in one or more files.
 	FormatDynamo = "dynamo"
+	// FormatWeka is the conversations of agents that the kv-cache-tester records: JSON objects in files or folders.
+	FormatWeka = "weka"
 	// FormatQwenBailian is the JSON Lines format of the Qwen-Bailian usage traces.
 	FormatQwenBailian = "qwen-bailian"
 )
@@ -69,6 +71,7 @@ func traceFormats() []traceFormat {
 	return []traceFormat{
 		{FormatMooncake, loadMooncake, DefaultTraceBlockSize, []string{"block_size"}},
 		{FormatDynamo, loadDynamo, 0, append([]string{"block_size", "strict", "salvage"}, graphSettings...)},
+		{FormatWeka, loadWeka, 0, append([]string{"block_size", "nested_timestamp_basis"}, graphSettings...)},
 		{FormatMooncakeDelta, loadDelta, DefaultTraceBlockSize, []string{"block_size"}},
 		{FormatAgenticMooncake, loadAgentic, 0, append([]string{"block_size"}, graphSettings...)},
 		{FormatAppliedCompute, loadAppliedCompute, DefaultTraceBlockSize, []string{"block_size", "shared_prefix_ratio", "prefix_groups"}},
@@ -117,6 +120,7 @@ func (s TraceSpec) validate() problem.List {
 	}{
 		{"pacing", s.Pacing, []string{PacingCausal, PacingWithFloor}},
 		{"spawn_trigger", s.SpawnTrigger, []string{SpawnRecorded, SpawnDispatch, SpawnCompletion}},
+		{"nested_timestamp_basis", s.NestedTimestampBasis, []string{NestedAuto, NestedAbsolute, NestedRelative}},
 		{"join_delay", s.JoinDelay, []string{JoinRecorded, JoinNone}},
 	} {
 		if setting.value != "" && !slices.Contains(setting.allowed, setting.value) {

@@ -47,8 +47,12 @@ func checkWorkload(t *testing.T, w *Workload) {
 		if in < 1 || in > MaxTokens || out < 0 || out > MaxTokens || ids != (in+w.BlockSize-1)/w.BlockSize {
 			t.Errorf("request %d has %d input and %d output tokens and %d ids", i, in, out, ids)
 		}
-		if p := w.planned[int32(i)]; p != nil && len(p) != out {
-			t.Errorf("request %d has %d output tokens, of which it states %d", i, out, len(p))
+		stated := 0
+		for _, run := range w.planned[int32(i)] {
+			stated += int(run.count)
+		}
+		if stated != out && w.planned[int32(i)] != nil {
+			t.Errorf("request %d has %d output tokens, of which it states %d", i, out, stated)
 		}
 		if !(w.DelayMs[i] >= 0) || w.DelayMs[i] > 2*maxTimeMs || math.Abs(w.ArrivalMs[i]) > maxTimeMs {
 			t.Errorf("request %d arrives at %v ms or waits for %v", i, w.ArrivalMs[i], w.DelayMs[i])

@@ -72,7 +72,8 @@ type Graph struct {
 	Model []int32
 	// ModelNames are the models' names, in order of appearance.
 	ModelNames []string
-	// Parent holds the session that each session was spawned by; -1 for none. It is indexed by session.
+	// Parent holds the session that each session was spawned by, as the source says or an edge does; -1 for none. It is
+	// indexed by session.
 	Parent []int32
 	// RecordedStartMs and RecordedEndMs tell when the request ran in the source, in ms from the source's own zero; NaN
 	// when it does not say.
@@ -367,23 +368,40 @@ func (b *GraphBuilder) graph(w *Workload, order, plays []int32) *Graph {
 		g.NotBeforeMs[i], g.Play[i], g.Model[i] = x.notBeforeMs, plays[old], x.model
 		g.RecordedStartMs[i], g.RecordedEndMs[i], g.ToolWaitMs[i] = x.startMs, x.endMs, x.toolWaitMs
 	}
-	for s := range g.Parent {
-		g.Parent[s] = -1
-		if parent, ok := b.requests.bySession[b.extra[order[w.SessionStart[s]]].parent]; ok {
-			g.Parent[s] = parent
-		}
-	}
 	for i := range b.edges {
 		e := &b.edges[i]
 		e.to, e.From = number[e.to], number[e.From]
 	}
 	g.inStart, g.in = edgesBy(n, b.edges, func(e builtEdge) (int32, Edge) { return e.to, e.Edge })
+	for s := range g.Parent {
+		g.Parent[s] = -1
+		first := w.SessionStart[s]
+		if parent, ok := b.requests.bySession[b.extra[order[first]].parent]; ok {
+			g.Parent[s] = parent
+			continue
+		}
+		for _, e := range g.Edges(first) {
+			if from := w.sessionOf(e.From); e.Relation == Spawn && from != int32(s) {
+				g.Parent[s] = from
+				break
+			}
+		}
+	}
 	g.outStart, g.out = edgesBy(n, b.edges, func(e builtEdge) (int32, Edge) {
 		from := e.From
 		e.From = e.to
 		return from, e.Edge
 	})
 	return g
+}
+
+// sessionOf finds the session of a request.
+func (w *Workload) sessionOf(request int32) int32 {
+	at, exact := slices.BinarySearch(w.SessionStart, request)
+	if !exact {
+		at--
+	}
+	return int32(at)
 }
 
 // edgesBy groups edges by a request; among those of one, they are in order of the other.

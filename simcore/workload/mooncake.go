@@ -62,7 +62,7 @@ func (m *mooncake) read(ctx context.Context) error {
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 			// About what rows and ids take in text, so that most traces are stored without being moved.
 			size := min(info.Size(), maxGrowth)
-			m.builder.Grow(int(size/250), int(size/10))
+			m.builder.Grow(int(size / 250))
 		}
 		if err := m.rows.eachLine(ctx, m.src, path, func(_ int, line []byte) error { return m.readLine(line) }); err != nil {
 			return err

@@ -41,7 +41,7 @@ func requestsOf(w *Workload) []Request {
 		for i := w.SessionStart[session]; i < w.SessionStart[session+1]; i++ {
 			out = append(out, Request{
 				ID: w.ID(int(i)), Session: w.SessionName(session), ArrivalMs: w.ArrivalMs[i], DelayMs: w.DelayMs[i],
-				Input: int(w.Input[i]), Output: int(w.Output[i]), Hashes: w.Hashes(int(i)), PlannedOutput: w.planned[i], Hints: w.Hints(int(i)),
+				Input: int(w.Input[i]), Output: int(w.Output[i]), Hashes: w.Hashes(int(i)), PlannedOutput: w.PlannedOutput(int(i)), Hints: w.Hints(int(i)),
 			})
 		}
 	}

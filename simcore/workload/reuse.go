@@ -46,9 +46,9 @@ func CacheSizes(least, unique, perOctave int) []int {
 // hits if fewer than n others were used since (Mattson's stack distance). A prompt uses its first block last, so that a
 // block is always used later than what follows it, and the blocks of a prompt that hit are its first ones.
 func reuseStatistics(w *Workload, cacheBlocks []int) *ReuseStatistics {
-	chains := w.chains()
+	fullBlocks, count := w.fullBlocks()
 	r := &ReuseStatistics{BlockSize: w.BlockSize}
-	recent := newRecency(int(chains.nodes))
+	recent := newRecency(count)
 	// within[i] counts the hits that need the i-th of the sorted sizes and no smaller one.
 	sizes := slices.Clone(cacheBlocks)
 	slices.Sort(sizes)
@@ -56,7 +56,7 @@ func reuseStatistics(w *Workload, cacheBlocks []int) *ReuseStatistics {
 	known := 0
 	var nodes []uint32
 	for _, request := range startOrder(w) {
-		nodes = chains.fullBlocks(nodes[:0], w, request)
+		nodes = fullBlocks(nodes[:0], request)
 		r.Blocks += len(nodes)
 		for _, node := range nodes {
 			if distance, ok := recent.distance(node); ok {
@@ -91,16 +91,29 @@ func ratio(part, whole int) float64 {
 	return float64(part) / float64(whole)
 }
 
-// fullBlocks appends the chain nodes of a request's full prompt blocks.
-func (c *chainIndex) fullBlocks(nodes []uint32, w *Workload, request int) []uint32 {
-	left := w.Input[request] / int32(w.BlockSize)
-	for _, run := range c.runs[c.runStart[request]:c.runStart[request+1]] {
-		for k := uint32(0); k < run.Len && left > 0; k++ {
-			nodes = append(nodes, run.Start+k)
-			left--
+// fullBlocks returns a function that appends the numbers of a request's full prompt blocks, each standing for all before
+// it too, and how many numbers there are.
+func (w *Workload) fullBlocks() (appendTo func(nodes []uint32, request int) []uint32, count int) {
+	segments := func(request int) []Segment { return nil }
+	if w.transcripts != nil {
+		if table, err := w.Blocks(w.BlockSize, true); err == nil { // else nothing is known of what is shared
+			segments, count = table.Segments, int(table.Shared)
 		}
+	} else {
+		c := w.chains()
+		segments = func(request int) []Segment { return c.runs[c.runStart[request]:c.runStart[request+1]] }
+		count = int(c.nodes)
 	}
-	return nodes
+	return func(nodes []uint32, request int) []uint32 {
+		left := uint32(w.Input[request]) / uint32(w.BlockSize)
+		for _, run := range segments(request) {
+			for k := range min(run.Len, left) {
+				nodes = append(nodes, run.Start+k)
+			}
+			left -= min(run.Len, left)
+		}
+		return nodes
+	}, count
 }
 
 // recency orders nodes by their last use. Each use takes the next place of a line; a tree of sums counts how many places

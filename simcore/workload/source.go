@@ -2,10 +2,6 @@ package workload
 
 // What a workload keeps of its source, for those who write it again.
 
-// PlannedOutput returns the exact output tokens of a request; nil when the source does not state them. A token names the
-// same content as the hash id of its value. The slice must not be changed.
-func (w *Workload) PlannedOutput(request int) []uint32 { return w.planned[int32(request)] }
-
 // SessionLabel is [Workload.SessionName], and whether the source gave that name.
 func (w *Workload) SessionLabel(session int) (name string, given bool) {
 	return w.SessionName(session), session < len(w.sessionNames) && w.sessionNames[session] != ""

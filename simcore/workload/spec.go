@@ -47,6 +47,9 @@ type TraceSpec struct {
 	// number of groups, for applied_compute_agentic traces; 0 groups share nothing.
 	SharedPrefixRatio float64 `json:"shared_prefix_ratio,omitempty"`
 	PrefixGroups      int     `json:"prefix_groups,omitempty"`
+	// NestedTimestampBasis says what the times of subagents' requests in WEKA traces count from: "absolute" from the
+	// trace's start, "relative" from the subagent's marker, "auto" or "" what the corpus shows.
+	NestedTimestampBasis string `json:"nested_timestamp_basis,omitempty"`
 	// Strict makes errors of what looks incomplete in a trace, which are warnings otherwise.
 	Strict bool `json:"strict,omitempty"`
 	// Salvage replays what is whole of a damaged trace and says that it is partial.

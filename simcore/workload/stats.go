@@ -99,7 +99,7 @@ func Stats(w *Workload, cacheBlocks ...int) Statistics {
 	if w.Graph != nil {
 		s.Agents = agentStatistics(w)
 	}
-	if len(w.hashes) > 0 && w.BlockSize > 0 {
+	if (len(w.runs) > 0 || w.transcripts != nil) && w.BlockSize > 0 {
 		s.Reuse = reuseStatistics(w, cacheBlocks)
 	}
 	return s

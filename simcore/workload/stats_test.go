@@ -1,8 +1,10 @@
 package workload
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -62,6 +64,22 @@ func TestStatsWithoutTimesAndIDs(t *testing.T) {
 	w = buildRequests(t, 0, Request{ArrivalMs: 5, Input: 1, Output: 1})
 	if diff := cmp.Diff(&ArrivalStatistics{}, Stats(w).Arrivals); diff != "" {
 		t.Errorf("one arrival (-want +got):\n%s", diff)
+	}
+}
+
+// TestStatsOfTranscripts checks the reuse of turns that go on where the one before ended.
+func TestStatsOfTranscripts(t *testing.T) {
+	trace := DefaultTraceSpec()
+	trace.Path, trace.Format, trace.BlockSize = "-", FormatMooncakeDelta, 4
+	text := `{"timestamp": 0, "session_id": "s", "input_length": 8, "output_length": 4, "hash_ids": [1, 2]}
+{"delay": 5, "session_id": "s", "input_length": 6, "output_length": 4, "hash_ids": [3, 4]}`
+	w, err := Spec{Trace: &trace}.Load(context.Background(), Source{Stdin: strings.NewReader(text)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The second prompt has 18 tokens: the two blocks of the first, its answer, and what is new.
+	if r := Stats(w).Reuse; r == nil || r.Blocks != 6 || r.UniqueBlocks != 4 || r.Ideal != 2./6 {
+		t.Errorf("%+v", r)
 	}
 }
 

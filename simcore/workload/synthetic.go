@@ -58,7 +58,7 @@ func (s SyntheticSpec) generate(ctx context.Context, src Source) (*Workload, err
 		return s.generateSessions(ctx, src)
 	}
 	b := NewBuilder("synthetic", 0)
-	b.Grow(s.Requests, 0)
+	b.Grow(s.Requests)
 	for i := range s.Requests {
 		if i%checkEvery == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()

@@ -44,6 +44,19 @@ type Request struct {
 	Hints Hints
 }
 
+// tokenRuns writes tokens as runs of equal ones.
+func tokenRuns(tokens []uint32) []tokenRun {
+	runs := []tokenRun{}
+	for _, token := range tokens {
+		if last := len(runs) - 1; last >= 0 && runs[last].token == uint64(token) {
+			runs[last].count++
+		} else {
+			runs = append(runs, tokenRun{token: uint64(token), count: 1})
+		}
+	}
+	return runs
+}
+
 // Hints are what a request tells the queue of a router (spec/engine.md §11.4). Engines do not see them.
 type Hints struct {
 	// Priority moves the request forward, StrictPriority ahead of all requests that have less.
@@ -82,9 +95,10 @@ type Workload struct {
 
 	ids          []string
 	sessionNames []string
-	hashStart    []uint32
-	hashes       []uint64
-	planned      map[int32][]uint32
+	names        []uint64 // the hash id of each block name; see hashNames
+	runStart     []uint32
+	runs         []Segment // of block names, request by request
+	planned      map[int32][]tokenRun
 	hints        []Hints      // nil when no request has any
 	transcripts  *transcripts // instead of hashes and planned, when turns go on where the one before ended
 
@@ -120,9 +134,40 @@ func (w *Workload) SessionName(session int) string {
 	return fmt.Sprintf("request_%d", session+1)
 }
 
-// Hashes returns the hash ids of a request's prompt; the slice must not be changed.
+// Hashes returns the hash ids of a request's prompt in a new slice.
 func (w *Workload) Hashes(request int) []uint64 {
-	return w.hashes[w.hashStart[request]:w.hashStart[request+1]]
+	return w.appendHashes(make([]uint64, 0, w.HashCount(request)), request)
+}
+
+// HashCount is the number of hash ids of a request's prompt.
+func (w *Workload) HashCount(request int) int { return runBlocks(w.promptRuns(request)) }
+
+// promptRuns returns the block names of a request's prompt.
+func (w *Workload) promptRuns(request int) []Segment {
+	return w.runs[w.runStart[request]:w.runStart[request+1]]
+}
+
+func (w *Workload) appendHashes(hashes []uint64, request int) []uint64 {
+	for _, run := range w.promptRuns(request) {
+		hashes = append(hashes, w.names[run.Start:run.Start+run.Len]...)
+	}
+	return hashes
+}
+
+// PlannedOutput returns the exact output tokens of a request in a new slice; nil when its source does not state them. A
+// token names the same content as the hash id of its value.
+func (w *Workload) PlannedOutput(request int) []uint32 {
+	planned, ok := w.planned[int32(request)]
+	if !ok {
+		return nil
+	}
+	tokens := make([]uint32, 0, w.Output[request])
+	for _, run := range planned {
+		for range run.count {
+			tokens = append(tokens, uint32(run.token))
+		}
+	}
+	return tokens
 }
 
 // Hints returns what a request tells the router.
@@ -178,13 +223,15 @@ func (w *Workload) computeDigest() string {
 		put(uint64(w.Input[i])<<32 | uint64(w.Output[i]))
 		put(math.Float64bits(w.ArrivalMs[i]))
 		put(math.Float64bits(w.DelayMs[i]))
-		put(uint64(w.hashStart[i+1] - w.hashStart[i]))
-		for _, t := range w.planned[int32(i)] {
-			put(uint64(t))
+		put(uint64(w.HashCount(i)))
+		for _, run := range w.planned[int32(i)] {
+			put(uint64(run.count-1)<<32 | run.token) // tokens have 32 bits
 		}
 	}
-	for _, id := range w.hashes {
-		put(id)
+	for _, run := range w.runs {
+		for _, id := range w.names[run.Start : run.Start+run.Len] {
+			put(id)
+		}
 	}
 	for _, hints := range w.hints {
 		put(uint64(uint32(hints.Priority))<<32 | uint64(hints.StrictPriority))
@@ -206,6 +253,7 @@ func (w *Workload) computeDigest() string {
 // Builder collects requests in the order of their source and groups them into a [Workload].
 type Builder struct {
 	w         Workload
+	names     hashNames
 	bySession map[string]int32
 	sessionOf []int32
 	turns     []int32
@@ -215,19 +263,19 @@ type Builder struct {
 // NewBuilder starts a workload whose hash ids stand for blockSize tokens each.
 func NewBuilder(name string, blockSize int) *Builder {
 	return &Builder{
-		w:         Workload{Name: name, BlockSize: blockSize, hashStart: []uint32{0}},
+		w:         Workload{Name: name, BlockSize: blockSize, runStart: []uint32{0}},
 		bySession: map[string]int32{},
 	}
 }
 
-// Grow reserves room for n more requests with a total of hashes ids.
-func (b *Builder) Grow(n, hashes int) {
+// Grow reserves room for n more requests.
+func (b *Builder) Grow(n int) {
 	b.w.Input = growTo(b.w.Input, n)
 	b.w.Output = growTo(b.w.Output, n)
 	b.w.ArrivalMs = growTo(b.w.ArrivalMs, n)
 	b.w.DelayMs = growTo(b.w.DelayMs, n)
-	b.w.hashStart = growTo(b.w.hashStart, n)
-	b.w.hashes = growTo(b.w.hashes, hashes)
+	b.w.runStart = growTo(b.w.runStart, n)
+	b.w.runs = growTo(b.w.runs, 3*n)
 	b.sessionOf = growTo(b.sessionOf, n)
 	b.turns = growTo(b.turns, n)
 }
@@ -270,8 +318,8 @@ func (b *Builder) addTurn(r Request, session int32, known bool) {
 	w.Output = append(w.Output, int32(r.Output))
 	w.ArrivalMs = append(w.ArrivalMs, r.ArrivalMs)
 	w.DelayMs = append(w.DelayMs, r.DelayMs)
-	w.hashes = append(w.hashes, r.Hashes...)
-	w.hashStart = append(w.hashStart, uint32(len(w.hashes)))
+	w.runs = b.names.appendRuns(w.runs, r.Hashes)
+	w.runStart = append(w.runStart, uint32(len(w.runs)))
 	if r.ID != "" || w.ids != nil {
 		for int32(len(w.ids)) < n {
 			w.ids = append(w.ids, "")
@@ -285,11 +333,16 @@ func (b *Builder) addTurn(r Request, session int32, known bool) {
 		w.hints = append(w.hints, r.Hints)
 	}
 	if r.PlannedOutput != nil {
-		if w.planned == nil {
-			w.planned = map[int32][]uint32{}
-		}
-		w.planned[n] = r.PlannedOutput
+		b.plan(n, tokenRuns(r.PlannedOutput))
 	}
+}
+
+// plan states the output of a request that was added.
+func (b *Builder) plan(request int32, output []tokenRun) {
+	if b.w.planned == nil {
+		b.w.planned = map[int32][]tokenRun{}
+	}
+	b.w.planned[request] = output
 }
 
 // Requests is the number of requests added so far.
@@ -312,18 +365,18 @@ func (b *Builder) build(finish func(w *Workload, order []int32)) (*Workload, err
 	if n == 0 {
 		return nil, fmt.Errorf("%s did not contain any requests", b.w.Name)
 	}
-	if uint64(len(b.w.hashes)) > math.MaxUint32 {
-		return nil, fmt.Errorf("%s has %d hash ids; at most %d are supported", b.w.Name, len(b.w.hashes), uint32(math.MaxUint32))
+	if uint64(max(len(b.w.runs), len(b.names.hashes))) >= math.MaxUint32 {
+		return nil, fmt.Errorf("%s has too many hash ids: %d different ones in %d runs; at most %d are supported", b.w.Name, len(b.names.hashes), len(b.w.runs), uint32(math.MaxUint32))
 	}
 	src := &b.w
-	w := &Workload{Name: src.Name, BlockSize: src.BlockSize, sessionNames: src.sessionNames, tables: map[tableKey]*BlockTable{}, tableErrs: map[tableKey]error{}}
+	w := &Workload{Name: src.Name, BlockSize: src.BlockSize, sessionNames: src.sessionNames, names: b.names.hashes, tables: map[tableKey]*BlockTable{}, tableErrs: map[tableKey]error{}}
 	w.SessionStart = make([]int32, len(b.turns)+1)
 	for s, t := range b.turns {
 		w.SessionStart[s+1] = w.SessionStart[s] + t
 	}
 	if !b.multiTurn {
 		w.Input, w.Output, w.ArrivalMs, w.DelayMs = src.Input, src.Output, src.ArrivalMs, src.DelayMs
-		w.ids, w.hashStart, w.hashes, w.planned, w.hints = src.ids, src.hashStart, src.hashes, src.planned, src.hints
+		w.ids, w.runStart, w.runs, w.planned, w.hints = src.ids, src.runStart, src.runs, src.planned, src.hints
 	}
 	if b.multiTurn || finish != nil {
 		order := b.order(w)
@@ -355,8 +408,8 @@ func (b *Builder) regroup(w *Workload, order []int32) {
 	src, n := &b.w, len(b.w.Input)
 	w.Input, w.Output = make([]int32, n), make([]int32, n)
 	w.ArrivalMs, w.DelayMs = make([]float64, n), make([]float64, n)
-	w.hashStart = make([]uint32, 1, n+1)
-	w.hashes = make([]uint64, 0, len(src.hashes))
+	w.runStart = make([]uint32, 1, n+1)
+	w.runs = make([]Segment, 0, len(src.runs))
 	if src.ids != nil {
 		w.ids = make([]string, n)
 	}
@@ -364,13 +417,13 @@ func (b *Builder) regroup(w *Workload, order []int32) {
 		w.hints = make([]Hints, n)
 	}
 	if src.planned != nil {
-		w.planned = make(map[int32][]uint32, len(src.planned))
+		w.planned = make(map[int32][]tokenRun, len(src.planned))
 	}
 	for i, old := range order {
 		w.Input[i], w.Output[i] = src.Input[old], src.Output[old]
 		w.ArrivalMs[i], w.DelayMs[i] = src.ArrivalMs[old], src.DelayMs[old]
-		w.hashes = append(w.hashes, src.hashes[src.hashStart[old]:src.hashStart[old+1]]...)
-		w.hashStart = append(w.hashStart, uint32(len(w.hashes)))
+		w.runs = append(w.runs, src.promptRuns(int(old))...)
+		w.runStart = append(w.runStart, uint32(len(w.runs)))
 		if src.ids != nil {
 			w.ids[i] = src.ids[old]
 		}

@@ -42,7 +42,7 @@ func TestBuilder(t *testing.T) {
 	}
 	b := NewBuilder("n", 4)
 	hashes := []uint64{1, 2}
-	b.Grow(1, 2)
+	b.Grow(1)
 	b.Add(Request{Session: "x", Input: 8, Output: 1, Hashes: hashes})
 	hashes[0] = 9 // hash ids are copied
 	b.Add(Request{Input: 8, Output: 1, Hashes: hashes})

@@ -29,7 +29,10 @@ func takeApart(w *workload.Workload) *requests {
 	r := &requests{name: w.Name, blockSize: w.BlockSize, graph: w.Graph != nil}
 	r.list = make([]workload.GraphRequest, w.Requests())
 	for s := range w.Sessions() {
-		name := w.SessionName(s)
+		name, given := w.SessionLabel(s)
+		if !given && w.Graph == nil && w.SessionStart[s+1]-w.SessionStart[s] == 1 {
+			name = "" // it stays without a name
+		}
 		for i := w.SessionStart[s]; i < w.SessionStart[s+1]; i++ {
 			r.list[i].Request = workload.Request{
 				ID: w.ID(int(i)), Session: name, ArrivalMs: w.ArrivalMs[i], DelayMs: w.DelayMs[i], Input: int(w.Input[i]), Output: int(w.Output[i]),

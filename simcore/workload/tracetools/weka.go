@@ -59,7 +59,6 @@ type wekaWriter struct {
 	children [][]int32 // of each session, by their start
 	parent   []int32
 	scope    string
-	free     int // subagents that readers of the format will let a later turn wait for, although none does
 }
 
 // writeWeka makes the files of a workload. Deeper trees than subagents of a main agent, and sessions that wait for others
@@ -101,9 +100,6 @@ func writeWeka(files func(name string, write func(io.Writer) error) error, w *wo
 		}
 	}
 	said.prompts(p)
-	if k.free > 0 {
-		said.add("%d subagents that no later turn waits for end before one starts; readers take that turn for one that waits", k.free)
-	}
 	if spread := k.startsSpread(); spread > 0 {
 		said.add("the times between the starts of %d conversations are left out: each counts from its own first request", spread)
 	}
@@ -223,7 +219,7 @@ func (k *wekaWriter) trace(s int32) wekaTrace {
 		t.Requests = append(t.Requests, r)
 		t.Models = addModel(t.Models, r.Model)
 		for next < len(children) && (i == end-1 || k.spawner(children[next], first) <= i) {
-			agent := k.subagent(children[next], zero, next)
+			agent := k.subagent(children[next], zero)
 			t.Requests = append(t.Requests, agent)
 			for _, m := range agent.Models {
 				t.Models = addModel(t.Models, m)
@@ -270,34 +266,54 @@ func (k *wekaWriter) request(i int32, zero float64, last bool) wekaRequest {
 	return r
 }
 
-func (k *wekaWriter) subagent(s int32, zero float64, number int) wekaSubagent {
+func (k *wekaWriter) subagent(s int32, zero float64) wekaSubagent {
 	w := k.w
 	first, end := w.SessionStart[s], w.SessionStart[s+1]
-	a := wekaSubagent{T: seconds(k.times.start[first] - zero), Type: "subagent", AgentID: w.SessionName(int(s)), SubagentType: "general-purpose", Status: "completed"}
-	if a.AgentID == "" {
-		a.AgentID = fmt.Sprintf("agent_%03d", number+1)
-	}
+	a := wekaSubagent{T: seconds(k.times.start[first] - zero), Type: "subagent", AgentID: k.agentID(s), SubagentType: "general-purpose", Status: "completed"}
 	latest := k.times.end[first]
-	joined := false
 	for i := first; i < end; i++ {
 		r := k.request(i, zero, i == end-1)
 		a.Requests = append(a.Requests, r)
 		a.Models = addModel(a.Models, r.Model)
 		a.TotalTokens += int(r.In) + int(r.Out)
 		latest = max(latest, k.times.end[i])
-		for _, e := range w.Graph.Dependants(i) {
-			joined = joined || e.Relation == workload.Join
-		}
 	}
-	a.DurationMs = rounded(latest - k.times.start[first])
+	ended, joined := k.ended(s, latest)
 	if !joined {
 		a.Status = "async_launched"
-		parent := k.parent[s]
-		if lastTurn := w.SessionStart[parent+1] - 1; k.times.start[lastTurn] >= latest {
-			k.free++
+	}
+	a.DurationMs = rounded(ended - k.times.start[first])
+	return a
+}
+
+// ended is when a subagent must be said to have ended, so that the turn which waits for it, if one does, is the first that
+// starts after that: this is how readers of the format find it.
+func (k *wekaWriter) ended(s int32, latest float64) (at float64, joined bool) {
+	w := k.w
+	parent := k.parent[s]
+	last := w.SessionStart[parent+1] - 1
+	turn := last + 1
+	for i := w.SessionStart[s]; i < w.SessionStart[s+1]; i++ {
+		for _, e := range w.Graph.Dependants(i) {
+			if e.Relation == workload.Join && e.From >= w.SessionStart[parent] && e.From <= last {
+				turn = min(turn, e.From)
+			}
 		}
 	}
-	return a
+	if joined = turn <= last; !joined && k.times.start[last] >= latest {
+		return k.times.start[last] + 1, false
+	}
+	for i := w.SessionStart[parent]; i < turn && joined; i++ {
+		if k.times.start[i] >= latest {
+			return k.times.start[turn], true
+		}
+	}
+	return latest, joined
+}
+
+// agentID names a subagent within its conversation; traces that were read as weka have the conversation's name before it.
+func (k *wekaWriter) agentID(s int32) string {
+	return strings.TrimPrefix(k.w.SessionName(int(s)), k.w.SessionName(int(k.parent[s]))+"/")
 }
 
 // seconds are whole microseconds.

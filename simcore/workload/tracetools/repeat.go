@@ -1,0 +1,183 @@
+package tracetools
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/servegrid/servegrid/simcore/workload"
+)
+
+// repeat adds all repetitions: those that run beside each other, again and again. A higher rate is more users for a
+// shorter time.
+func (m *maker) repeat() {
+	users, requests := m.s.Users*m.s.Rate, m.s.Requests/m.s.Rate
+	var placed []placedUnit
+	number := 0
+	for after := range int(math.Ceil(requests)) {
+		for beside := range int(math.Ceil(users)) {
+			r := &repetition{maker: m, number: number, random: rand.New(rand.NewPCG(m.random.Uint64(), uint64(number)))}
+			kept := r.pick(min(1, users-float64(beside)))
+			placed = r.place(placed, kept, float64(after)*m.span, min(1, requests-float64(after)))
+			number++
+		}
+	}
+	slices.SortStableFunc(placed, func(a, b placedUnit) int { return cmp.Compare(a.at, b.at) })
+	for _, p := range placed {
+		p.add()
+	}
+}
+
+// repetition is one copy of the trace.
+type repetition struct {
+	*maker
+	number int
+	random *rand.Rand
+}
+
+// placedUnit is a unit of a repetition and when it starts, in ms; NaN when nobody knows.
+type placedUnit struct {
+	*repetition
+	unit *unit
+	at   float64
+}
+
+// pick draws the families of a part of the users.
+func (r *repetition) pick(share float64) []bool {
+	kept := make([]bool, r.families)
+	for i := range kept {
+		kept[i] = share == 1 || r.random.Float64() < share
+	}
+	return kept
+}
+
+// place adds the units that start in the first part of the trace's time, once all are turned round in it by the distance of
+// some unit from the first. Without times a part of a trace is its first units.
+func (r *repetition) place(placed []placedUnit, kept []bool, offset, part float64) []placedUnit {
+	turn := r.units[r.random.IntN(len(r.units))].start - r.first
+	if math.IsNaN(turn) {
+		turn = 0
+	}
+	for n := range r.units {
+		u := &r.units[n]
+		if !kept[r.family[n]] {
+			continue
+		}
+		own := u.start - r.first + turn
+		if own >= r.span {
+			own -= r.span
+		}
+		inside := own < part*r.span
+		if !r.timed {
+			own, inside = u.start-r.first, float64(n) < part*float64(len(r.units))
+		}
+		if inside {
+			placed = append(placed, placedUnit{r, u, rounded(r.first + offset + own)})
+		}
+	}
+	return placed
+}
+
+// add adds the requests of a unit and, of a play, what they wait for.
+func (p placedUnit) add() {
+	number := make(map[int32]int32, len(p.unit.requests)) // of requests, in the synthesis
+	for _, i := range p.unit.requests {
+		number[i] = int32(len(p.out.list))
+		p.out.list = append(p.out.list, p.request(i, p.unit.start, p.at))
+	}
+	if p.out.graph {
+		p.addGraph(number)
+	}
+}
+
+func (p placedUnit) addGraph(number map[int32]int32) {
+	for _, i := range p.unit.requests {
+		var edges []workload.Edge
+		for _, e := range p.source.edges[i] {
+			e.From = number[e.From]
+			edges = append(edges, e)
+		}
+		p.out.edges = append(p.out.edges, edges)
+		p.out.rank = append(p.out.rank, int32(len(p.out.rank)))
+	}
+	p.out.plays = append(p.out.plays, p.named(p.source.list[p.unit.requests[0]].Play))
+}
+
+// request is a request of this repetition, whose unit starts at another time.
+func (r *repetition) request(i int32, from, to float64) workload.GraphRequest {
+	x := r.source.list[i]
+	x.ID, x.Session, x.ParentSession, x.Play = r.named(x.ID), r.named(x.Session), r.named(x.ParentSession), r.named(x.Play)
+	if !math.IsNaN(x.ArrivalMs) {
+		x.ArrivalMs = to
+	}
+	if r.out.graph {
+		x.NotBeforeMs += to - from
+		if len(r.source.edges[i]) == 0 {
+			x.NotBeforeMs = max(x.NotBeforeMs, to)
+		}
+		x.RecordedStartMs += to - from
+		x.RecordedEndMs += to - from
+	}
+	x.Input, x.Output = scaled(x.Input, r.s.InputLength), scaled(x.Output, r.s.OutputLength)
+	x.Hashes = r.blocks(x.Hashes, x.Input)
+	if x.PlannedOutput != nil {
+		x.PlannedOutput = nil
+		r.dropped++
+	}
+	return x
+}
+
+// named tells repetitions apart.
+func (r *repetition) named(name string) string {
+	if r.number == 0 || name == "" {
+		return name
+	}
+	return fmt.Sprintf("%s/%d", name, r.number+1)
+}
+
+// scaled is a length times a factor, at least 1 where it was.
+func scaled(length int, factor float64) int {
+	if length == 0 {
+		return 0
+	}
+	return int(min(max(1, math.Round(float64(length)*factor)), workload.MaxTokens))
+}
+
+// blocks gives a prompt of another length its blocks: each of the trace's becomes several, or some of them go, in the same
+// way wherever it stands in a prompt.
+func (r *repetition) blocks(ids []uint64, input int) []uint64 {
+	if len(ids) == 0 {
+		return nil
+	}
+	f := r.s.InputLength
+	count := int(math.Ceil(float64(len(ids)) * f))
+	if size := r.source.blockSize; size > 0 {
+		count = min(count, (input+size-1)/size)
+	}
+	out := make([]uint64, 0, count)
+	part, last := 0, -1
+	for k := range max(count, 1) {
+		at := min(int(float64(k)/f), len(ids)-1)
+		if part++; at != last {
+			part, last = 0, at
+		}
+		out = append(out, r.idOf(ids[at], part))
+	}
+	return out
+}
+
+// idOf numbers the blocks of the synthesis in order of appearance.
+func (r *repetition) idOf(id uint64, part int) uint64 {
+	name := blockName{r.number + 1, id, part}
+	if r.common[id] {
+		name.copy = 0
+	}
+	number, known := r.ids[name]
+	if !known {
+		number = uint64(len(r.ids))
+		r.ids[name] = number
+	}
+	return number
+}
