@@ -60,11 +60,21 @@ func uses() []use {
 			"there are no memory tiers without tiers.num_g2_blocks",
 		},
 		{
+			func(path string) bool { return strings.HasPrefix(path, "agentx.") && path != "agentx.preset" },
+			func(c *simcore.Config) bool { return c.AgentX.Enabled() },
+			"there is no AgentX scenario without agentx.preset",
+		},
+		{
 			below("decode.engine.kv_transfer_bandwidth", "decode.engine.kv_transfer_timing_mode"),
 			func(*simcore.Config) bool { return false },
 			"the prefill workers decide how KV caches are transferred; write it in prefill.engine",
 		},
 		{ofKVRouter, routes(router.PolicyKVRouter), "only router.policy kv_router has it"},
+		{
+			below("router.router_queue_policy", "router.router_queue_threshold"),
+			func(c *simcore.Config) bool { return c.Router.RouterPolicyConfig == "" },
+			"the classes of router.router_policy_config have policies and thresholds of their own",
+		},
 		{below("router.prefix_affinity_tokens"), routes(router.PolicyPrefixAffinity), "only router.policy prefix_affinity has it"},
 		{
 			below("router.host_cache_hit_weight", "router.disk_cache_hit_weight"),

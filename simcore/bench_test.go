@@ -57,6 +57,31 @@ func BenchmarkRunSGLang(b *testing.B) {
 	}
 }
 
+// BenchmarkRunTiers simulates the same hour with small GPU memory and all memory tiers below it, under the default rules. The
+// name is the number of workers.
+func BenchmarkRunTiers(b *testing.B) {
+	w, err := workload.PresetSpec{Name: workload.PresetChat, Seed: 1}.Generate()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, workers := range []int{8, 64, 256} {
+		for _, host := range []int{0, 8192} {
+			b.Run(fmt.Sprintf("%dx%d", workers, host), func(b *testing.B) {
+				cfg := DefaultConfig()
+				cfg.Deployment.Workers = workers
+				cfg.Engine.NumGPUBlocks, cfg.Engine.KVBytesPerToken = 4096, 131_072
+				cfg.Load = Load{Mode: LoadConcurrency, Speedup: 1, Concurrency: 16 * workers}
+				t := &cfg.Tiers
+				if t.NumG2Blocks = host; host > 0 {
+					t.NumG3Blocks, t.EnableG4Storage, t.WorkersPerNode = 65536, true, 8
+					t.BandwidthG1ToG2, t.BandwidthG2ToG1, t.BandwidthG2ToG3, t.BandwidthG3ToG2, t.BandwidthG2ToG4, t.BandwidthG4ToG2 = 64, 64, 6, 6, 2, 2
+				}
+				benchmarkRun(b, cfg, w)
+			})
+		}
+	}
+}
+
 // BenchmarkRunSessions simulates coding agents, whose turns couple the workers.
 func BenchmarkRunSessions(b *testing.B) {
 	w, err := workload.PresetSpec{Name: workload.PresetAgentic, Requests: 12_000, Rate: 2, Seed: 1}.Generate()

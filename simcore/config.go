@@ -32,6 +32,8 @@ type Config struct {
 	Router router.Config `json:"router"`
 	// Tiers says which memory tiers for KV blocks lie below the GPUs' own.
 	Tiers tiers.Config `json:"tiers"`
+	// AgentX says whether the workload is played as that benchmark, and how.
+	AgentX AgentX `json:"agentx"`
 	// SLA states the latency bounds for goodput and attainment; without bounds neither is reported.
 	SLA SLA `json:"sla"`
 }
@@ -118,6 +120,7 @@ func DefaultConfig() Config {
 		Decode:     Stage{engine.DefaultConfig(), perfmodel.DefaultConfig()},
 		Router:     router.DefaultConfig(),
 		Tiers:      tiers.DefaultConfig(),
+		AgentX:     DefaultAgentX(),
 	}
 }
 

@@ -24,9 +24,10 @@ type disaggregated struct {
 	actions      actionQueue
 	deferred     [][]action     // actions of each worker that wait until it is idle
 	ended        []int32        // workers that are done at this time
+	passesBegan  bool           // passes have begun at this time, those within runs included
 	reservations []reservations // of each decode worker
-	transfers    timeHeap       // requests by the end of their transfer, then by its start
-	sent         int32          // transfers so far
+	transfers    timeHeap       // requests by the end of their transfer, then by when they asked for room
+	asked        int32          // requests that have asked for room on a decode worker
 	handoffs     []Handoff
 	sessions     []int32 // the session of each request
 
@@ -51,7 +52,8 @@ type Handoff struct {
 	// DecodeRouteOverlap is the router's view of the prompt tokens in the decode worker's cache.
 	DecodeRouteOverlap int32
 
-	fresh int // tokens that the decode worker did not have
+	fresh int   // tokens that the decode worker did not have
+	asked int32 // place among the requests that have asked for room on a decode worker
 }
 
 // reservations are the requests that wait for room on a decode worker, first come first served.
@@ -75,6 +77,7 @@ const (
 	actPrefill                    // compute the prompt
 	actActivate                   // the prompt has arrived
 	actRelease                    // give up the source
+	actCancel                     // give up the room for a prompt that was rejected
 	actDrop                       // the request is over without output
 )
 
@@ -170,6 +173,7 @@ func (d *disaggregated) loop() error {
 		if next >= d.stop {
 			break
 		}
+		d.passesBegan = d.passesBegan && next == now
 		now = next
 		d.endMs = max(d.endMs, now)
 		d.finishAll(now)
@@ -196,8 +200,7 @@ func (d *disaggregated) loop() error {
 	return nil
 }
 
-// proceed lets hand-offs go on and passes start. It reports whether passes end right now: some that started and take no
-// time, or one at which a run was cut short, which comes before passes start.
+// proceed lets hand-offs go on and passes start. It reports whether some of those take no time, so that they end right now.
 func (d *disaggregated) proceed(now float64) (passesEnd bool, err error) {
 	for again := true; again; {
 		for d.actions.len() > 0 {
@@ -205,12 +208,10 @@ func (d *disaggregated) proceed(now float64) (passesEnd bool, err error) {
 				return false, err
 			}
 		}
-		if d.due.soonest() <= now {
-			return true, nil
-		}
 		if err := d.start(now, func(id int32) float64 { return d.stopOf(id, now) }); err != nil {
 			return false, err
 		}
+		d.passesBegan = true
 		again = !d.rules.StalledWorkersWait && d.reserveForStalled(now)
 	}
 	return d.due.soonest() <= now, nil
@@ -274,6 +275,9 @@ func (d *disaggregated) prefilled(signal engine.Signal, now float64) {
 	}
 	switch {
 	case d.prefill.Requests[r].State == engine.Rejected:
+		if d.destinationFirst {
+			d.actions.push(action{actCancel, r})
+		}
 		d.actions.push(action{actDrop, r})
 	case signal.Ended:
 		d.handoffs[r].SourceHeldMs = now
@@ -339,6 +343,8 @@ func (d *disaggregated) perform(a action, now float64) error {
 		d.activate(a, now)
 	case actRelease:
 		d.releaseSource(a, now)
+	case actCancel:
+		d.cancel(a, now)
 	case actDrop:
 		d.dispatch(d.prefillRouter.Ended(now, a.request), now)
 		d.driver.ended(a.request, d.sessions[a.request], now)
@@ -364,12 +370,13 @@ func (d *disaggregated) reserve(r int32, now float64) error {
 		d.fail(r)
 		return nil
 	}
+	d.handoffs[r].asked = d.asked
+	d.asked++
 	q := &d.reservations[worker]
 	q.waiting = append(q.waiting, r)
 	id := d.decodeID(r)
 	d.decodeWorkers[worker].SetReserving(true)
-	if d.due.has(id) {
-		d.cutShort(id, now)
+	if d.due.has(id) && !d.cutShort(id, now) {
 		return nil
 	}
 	d.touch(id)
@@ -377,11 +384,23 @@ func (d *disaggregated) reserve(r int32, now float64) error {
 	return nil
 }
 
-// cutShort makes a busy decode worker end its run with the pass that is under way.
-func (d *disaggregated) cutShort(id int32, now float64) {
-	if end := d.decodeWorkers[int(id)-len(d.prefillWorkers)].CutShort(now); end < d.due.end[id] {
-		d.due.set(id, end)
+// cutShort makes a busy decode worker end its run with the pass that is under way. It reports whether that ends right now,
+// so that the worker is idle.
+func (d *disaggregated) cutShort(id int32, now float64) (idle bool) {
+	at := now
+	if d.passesBegan {
+		at = math.Nextafter(now, math.Inf(1)) // not with the one before
 	}
+	end := d.decodeWorkers[int(id)-len(d.prefillWorkers)].CutShort(at)
+	if end >= d.due.end[id] {
+		return false
+	}
+	d.due.set(id, end)
+	if end > now {
+		return false
+	}
+	d.finish(d.end(), now) // nothing else is due now: passes that end now have ended, and none has begun
+	return true
 }
 
 // tryReserve looks for room on a decode worker for the first request that waits for it. One that has failed is not
@@ -442,17 +461,15 @@ func (d *disaggregated) transfer(r int32, now float64) {
 		return
 	}
 	ms := float64(tokens) * float64(c.KVBytesPerToken) / (c.KVTransferBandwidth * 1e9) * 1000
-	d.transfers.push(timed{now + ms, d.sent, r})
-	d.sent++
+	d.transfers.push(timed{now + ms, d.handoffs[r].asked, r})
 }
 
 // activate lets a request whose prompt has arrived wait for its decode passes.
 func (d *disaggregated) activate(a action, now float64) {
 	r := a.request
 	id := d.decodeID(r)
-	if d.due.has(id) {
+	if d.due.has(id) && !d.cutShort(id, now) {
 		d.deferred[id] = append(d.deferred[id], a)
-		d.cutShort(id, now)
 		return
 	}
 	index := d.decode.Requests[r].Worker
@@ -462,6 +479,24 @@ func (d *disaggregated) activate(a action, now float64) {
 	d.handoffs[r].ActivatedMs = now
 	d.touch(id)
 	d.actions.push(action{actRelease, r})
+	d.tryReserve(id, now)
+}
+
+// cancel gives up the room on a decode worker for a prompt that was rejected.
+func (d *disaggregated) cancel(a action, now float64) {
+	r := a.request
+	id := d.decodeID(r)
+	if d.due.has(id) && !d.cutShort(id, now) {
+		d.deferred[id] = append(d.deferred[id], a)
+		return
+	}
+	index := d.decode.Requests[r].Worker
+	if worker, ok := d.decodeWorkers[index].(engine.Canceller); ok {
+		worker.Cancel(r)
+	}
+	d.reservations[index].failed = false
+	d.decodeRouter.Ended(now, r)
+	d.touch(id)
 	d.tryReserve(id, now)
 }
 

@@ -66,6 +66,9 @@ type driver interface {
 }
 
 func (s *simulation) newDriver() driver {
+	if s.scenario != nil {
+		return newAgentXDriver(s)
+	}
 	if s.workload.Graph != nil {
 		return newGraphDriver(s)
 	}

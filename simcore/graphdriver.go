@@ -26,13 +26,7 @@ type graphDriver struct {
 }
 
 func newGraphDriver(s *simulation) *graphDriver {
-	w := s.workload
-	g, n := w.Graph, w.Requests()
-	d := &graphDriver{
-		graph: g, delayMs: w.DelayMs, speedup: s.cfg.Load.Speedup, lanes: s.cfg.Load.Mode == LoadConcurrency,
-		waits: make([]int32, n), readyMs: make([]float64, n),
-	}
-	d.groupByPlay()
+	g, d := s.workload.Graph, newPlays(s)
 	switch s.cfg.Load.Mode {
 	case LoadConcurrency:
 		for range min(s.cfg.Load.Concurrency, g.Plays()) {
@@ -47,6 +41,17 @@ func newGraphDriver(s *simulation) *graphDriver {
 			d.start(i, 0)
 		}
 	}
+	return d
+}
+
+// newPlays prepares the plays of a workload without starting any.
+func newPlays(s *simulation) *graphDriver {
+	w, n := s.workload, s.workload.Requests()
+	d := &graphDriver{
+		graph: w.Graph, delayMs: w.DelayMs, speedup: s.cfg.Load.Speedup, lanes: s.cfg.Load.Mode == LoadConcurrency,
+		waits: make([]int32, n), readyMs: make([]float64, n),
+	}
+	d.groupByPlay()
 	return d
 }
 

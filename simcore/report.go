@@ -16,6 +16,10 @@ import (
 type RequestRecord struct {
 	// Request and Session number the request and its session in the workload; Turn counts from 0.
 	Request, Session, Turn int
+	// Play numbers the conversations of a scenario in the order in which users start them; -1 without a scenario. Requests
+	// that warm the cache up have WarmUp set instead.
+	Play   int
+	WarmUp bool
 	// Life holds lengths, times and counts.
 	Life engine.Request
 	// Handoff is how it went from prefill to decode in a disaggregated deployment; nil otherwise.
@@ -48,6 +52,9 @@ type totals struct {
 	rejected, unfinished, truncated, completed, good int64
 	input, output, goodOutput, reused, reusedFirst   int64
 	durationMs                                       float64
+	firstMs                                          float64 // of a scenario: when the first measured request was released
+	warmUps                                          int64   // requests of a scenario that are not measured
+	agentX                                           agentXTotals
 	ttft, ttst, tpot, e2e                            metrics.Values
 	queued, handoff                                  metrics.Values
 	byPriority                                       map[int32]*classTotals
@@ -92,6 +99,13 @@ func (s *simulation) collect(requests []engine.Request) {
 		if s.emit != nil {
 			s.records = append(s.records, s.record(q))
 		}
+		if s.scenario != nil {
+			t.agentX.add(s, q)
+		}
+		if s.warmsUp(q.Number) {
+			t.warmUps++
+			continue
+		}
 		if q.Truncated {
 			t.truncated++
 		}
@@ -107,6 +121,11 @@ func (s *simulation) collect(requests []engine.Request) {
 			t.unfinished++
 		}
 	}
+}
+
+// warmsUp reports whether a request only warms the cache up, so that it is not measured.
+func (s *simulation) warmsUp(request int32) bool {
+	return s.scenario != nil && s.scenario.WarmUp(s.workload.Graph.Play[request])
 }
 
 // classified reports whether goodput is reported by class.
@@ -141,6 +160,9 @@ func (s *simulation) collectCompleted(q *engine.Request) {
 		return
 	}
 	t.durationMs = max(t.durationMs, q.LastTokenMs)
+	if s.scenario != nil && (t.firstMs == 0 || q.ArrivalMs < t.firstMs) {
+		t.firstMs = q.ArrivalMs
+	}
 	t.ttft.Add(q.FirstTokenMs - q.ArrivalMs)
 	t.e2e.Add(q.LastTokenMs - q.ArrivalMs)
 	if q.Tokens > 1 {
@@ -156,14 +178,15 @@ func (s *simulation) collectCompleted(q *engine.Request) {
 // report sums the simulation up.
 func (s *simulation) report() *Report {
 	t := &s.totals
-	seconds := max(t.durationMs/1000, 1e-9)
+	durationMs := max(0, t.durationMs-t.firstMs)
+	seconds := max(durationMs/1000, 1e-9)
 	r := &Report{
-		NumRequests: s.arrived, CompletedRequests: t.completed, RejectedRequests: t.rejected,
+		NumRequests: s.arrived - t.warmUps, CompletedRequests: t.completed, RejectedRequests: t.rejected,
 		TruncatedRequests: t.truncated, UnfinishedRequests: t.unfinished,
 		Preemptions:      s.preemptions,
 		Passes:           s.passes,
 		TotalInputTokens: t.input, TotalOutputTokens: t.output,
-		DurationMs:           t.durationMs,
+		DurationMs:           durationMs,
 		RequestThroughputRPS: float64(t.completed) / seconds,
 		InputThroughputTokS:  float64(t.input) / seconds,
 		OutputThroughputTokS: float64(t.output) / seconds,
@@ -190,8 +213,8 @@ func (s *simulation) report() *Report {
 			RequestThroughputRPS: float64(t.good) / seconds,
 			OutputThroughputTokS: float64(t.goodOutput) / seconds,
 		}
-		if s.arrived > 0 {
-			r.Goodput.SLAAttainment = float64(t.good) / float64(s.arrived)
+		if r.NumRequests > 0 {
+			r.Goodput.SLAAttainment = float64(t.good) / float64(r.NumRequests)
 		}
 		r.GoodputByPriority = classGoodput(t.byPriority, seconds, func(p int32) string { return strconv.Itoa(int(p)) })
 		r.GoodputByPolicyClass = classGoodput(t.byPolicyClass, seconds, func(name string) string { return name })
@@ -267,12 +290,18 @@ func (s *simulation) good(q *engine.Request) bool {
 
 // record describes one request by session and turn.
 func (s *simulation) record(q *engine.Request) RequestRecord {
-	starts := s.workload.SessionStart
-	session, first := slices.BinarySearch(starts[:len(starts)-1], q.Number)
+	number, starts := q.Number, s.workload.SessionStart
+	if s.scenario != nil {
+		number, starts = s.scenario.Base[number], s.scenario.base.SessionStart
+	}
+	session, first := slices.BinarySearch(starts[:len(starts)-1], number)
 	if !first {
 		session--
 	}
-	record := RequestRecord{Request: int(q.Number), Session: session, Turn: int(q.Number - starts[session]), Life: *q}
+	record := RequestRecord{Request: int(number), Session: session, Turn: int(number - starts[session]), Play: -1, Life: *q}
+	if s.scenario != nil {
+		record.WarmUp, record.Play = s.warmsUp(q.Number), int(s.workload.Graph.Play[q.Number])-s.scenario.WarmUps
+	}
 	if s.handoffs != nil {
 		record.Handoff = &s.handoffs[q.Number]
 	}

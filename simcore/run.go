@@ -30,6 +30,8 @@ type Options struct {
 	Records func(RequestRecord)
 	// everyPass simulates each pass by itself, for tests that compare with the faster way.
 	everyPass bool
+	// plan changes how conversations are expanded to those of a scenario, for tests.
+	plan func(*workload.AgentXPlan)
 	// oneClock simulates all workers on one clock even when nothing couples them, for tests that compare both.
 	oneClock bool
 	// model replaces the timing model that the configuration selects, for tests.
@@ -44,23 +46,39 @@ func Run(ctx context.Context, cfg Config, w *workload.Workload, opt Options) (*R
 	if err := problems.Err(); err != nil {
 		return nil, err
 	}
-	s, err := newSimulation(ctx, cfg, w, opt)
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case cfg.Deployment.Mode == ModeDisaggregated:
-		err = s.runDisaggregated()
-	case s.independent() && !opt.oneClock:
-		err = s.runAlone()
-	default:
-		err = s.runCluster()
-	}
+	s, err := simulateResolved(ctx, cfg, w, opt)
 	if err != nil {
 		return nil, err
 	}
 	s.emitRecords()
-	return s.report(), nil
+	r := s.report()
+	if s.scenario != nil {
+		err = s.reportAgentX(r)
+	}
+	return r, err
+}
+
+// simulateResolved runs a resolved configuration: as it is, or on the conversations of its scenario.
+func simulateResolved(ctx context.Context, cfg Config, w *workload.Workload, opt Options) (*simulation, error) {
+	if cfg.AgentX.Enabled() {
+		return simulateAgentX(ctx, cfg, w, opt)
+	}
+	s, err := newSimulation(ctx, cfg, w, opt)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.run()
+}
+
+// run lets time pass until nothing more happens.
+func (s *simulation) run() error {
+	switch {
+	case s.cfg.Deployment.Mode == ModeDisaggregated:
+		return s.runDisaggregated()
+	case s.independent() && !s.opt.oneClock:
+		return s.runAlone()
+	}
+	return s.runCluster()
 }
 
 // simulation is the state of one run.
@@ -89,6 +107,7 @@ type simulation struct {
 	records  []RequestRecord
 	handoffs []Handoff // of each request of a disaggregated deployment
 	tiers    *tiers.Hierarchy
+	scenario *agentXRun // nil without one
 }
 
 // checkEvery is how many steps go by between two looks at the context.
@@ -153,7 +172,7 @@ func (s *simulation) environment(stage Stage, role engine.Role) (engine.Environm
 		Model:     model,
 		Blocks:    blocks,
 		Gaps:      &s.gaps,
-		Capped:    s.cfg.Load.MaxSimTimeSeconds > 0,
+		Capped:    s.cfg.Load.MaxSimTimeSeconds > 0 || s.cfg.AgentX.Enabled(),
 		Role:      role,
 		EveryPass: s.opt.everyPass || blocks.KnownOutputs,
 	}, nil

@@ -51,6 +51,9 @@ func drawRepeats(t *rapid.T) (blockSize int, requests []workload.Request) {
 // underPressure makes repeating requests and a configuration whose pools hold a few of them.
 func underPressure(t *rapid.T) (*workload.Workload, []workload.Request, Config) {
 	blockSize, requests := drawRepeats(t)
+	if rapid.IntRange(0, 2).Draw(t, "any") == 0 {
+		blockSize, requests = drawRequests(t, shape{})
+	}
 	cfg := tiered(t)
 	cfg.Deployment.Workers = rapid.IntRange(1, 2).Draw(t, "fewer workers")
 	cfg.Timing.PrefillMs = rapid.SampledFrom([]float64{10, 200}).Draw(t, "prefill")
@@ -93,10 +96,7 @@ func blocksOf(requests []workload.Request, blockSize int) int {
 // another reuse at least as much there.
 func TestInstantHostMemoryIsLikeGPUMemory(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		blockSize, requests := drawRequests(rt, shape{})
-		w := build(rt, blockSize, requests)
-		cfg := tiered(rt)
-		cfg.Engine.SGLang = DefaultConfig().Engine.SGLang // whose limits do not keep prompts from being admitted
+		w, requests, cfg := underPressure(rt)
 		copies := cfg.Engine.Type == engine.TypeVLLM
 		if copies {
 			cfg.Deployment.Workers = 1
@@ -112,6 +112,7 @@ func TestInstantHostMemoryIsLikeGPUMemory(t *testing.T) {
 		host := rapid.OneOf(rapid.IntRange(1, 10), rapid.IntRange(1, 100)).Draw(rt, "host blocks")
 		if cfg.Engine.Type == engine.TypeSGLang {
 			host = 10_000 // what goes first depends on what is beside it in the tree
+			cfg.Engine.SGLang.SchedulePolicy = engine.PolicyFIFO // the other one looks at GPU memory
 		}
 
 		larger := cfg
@@ -154,6 +155,7 @@ func TestLoadsBlockNobody(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w, _, cfg := underPressure(rt)
 		cfg.Engine.EnableChunkedPrefill = rapid.Bool().Draw(rt, "chunks")
+		cfg.Engine.SGLang.ChunkedPrefillSize = 0 // half a prompt can keep a running request waiting without tiers, too
 		model := drawModel(rt)
 		inPools(rt, &cfg)
 		if !cfg.Tiers.DecodeOffload {
@@ -180,13 +182,9 @@ func reused(o outcome) float64 {
 // make another order of requests that overlap, and shorter ones leave less time to copies.)
 func TestTiersNeverLowerReuse(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		blockSize, requests := drawRequests(rt, shape{})
-		w := build(rt, blockSize, requests)
-		cfg := tiered(rt)
-		cfg.Engine.SGLang = DefaultConfig().Engine.SGLang
+		w, _, cfg := underPressure(rt)
 		cfg.Deployment.Workers = 1
 		cfg.Load = Load{Mode: LoadConcurrency, Speedup: 1, Concurrency: 1}
-		cfg.Engine.NumGPUBlocks = blocksOf(requests, cfg.Engine.BlockSize) + rapid.IntRange(0, 20).Draw(rt, "spare")
 		drawTiers(rt, &cfg.Tiers)
 		cfg.Tiers.OnboardPolicy = tiers.OnboardCheaper
 		bandwidths, latencies := tierSpeeds(&cfg.Tiers)
@@ -199,6 +197,7 @@ func TestTiersNeverLowerReuse(t *testing.T) {
 			func(c *tiers.Config) { *c = tiers.DefaultConfig() },
 			func(c *tiers.Config) { c.NumG3Blocks, c.EnableG4Storage = 0, false },
 			func(c *tiers.Config) { c.EnableG4Storage = false },
+			func(*tiers.Config) {},
 		} {
 			cfg.Tiers = full
 			add(&cfg.Tiers)

@@ -29,6 +29,7 @@ func (c Config) validate() problem.List {
 	}
 	l = append(l, c.Router.Validate().Under("router")...)
 	l = append(l, c.validateTiers(set)...)
+	l = append(l, c.validateAgentX(set)...)
 	for _, s := range []struct {
 		key   string
 		value float64

@@ -33,7 +33,7 @@ func TestExamples(t *testing.T) {
 }
 
 // TestDocumentedCommands runs every command line in the README and in docs, page by page, in a copy of what the
-// repository offers to users. A line with the comment "needs a trace file" gets a made trace under its name, one with
+// repository offers to users. A line with the comment "needs a trace file" gets a made trace under the name that it reads, one with
 // "needs tables" the folder my-tables.
 func TestDocumentedCommands(t *testing.T) {
 	if testing.Short() {
@@ -104,7 +104,8 @@ func documentedCommands(page string) []documented {
 func runDocumented(t *testing.T, work string, c documented) {
 	t.Helper()
 	if strings.Contains(c.text, "# needs a trace file") {
-		for _, name := range regexp.MustCompile(`[^\s'"]+\.jsonl(\.gz|\.zst)?`).FindAllString(c.text, -1) {
+		read := regexp.MustCompile(`--output \S+`).ReplaceAllString(c.text, "")
+		for _, name := range regexp.MustCompile(`[^\s'"]+\.jsonl(\.gz|\.zst)?`).FindAllString(read, -1) {
 			if path := filepath.Join(work, name); !exists(path) {
 				if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 					t.Fatal(err)

@@ -41,6 +41,7 @@ type replayFlags struct {
 	traceBlockSize, tracePrefixGroups       int
 	traceSharedPrefixRatio                  float64
 	pacing, spawnTrigger, joinDelay         string
+	nestedTimestampBasis                    string
 	strict, salvage                         bool
 	reportJSON, reportJSONL, reportParquet  string
 	maxSimTimeSeconds                       float64
@@ -92,6 +93,7 @@ What the reference lacks is a section of the grid spec as JSON, such as --timing
 	fs.StringVar(&f.pacing, "pacing", "", "traces of agents: when dependent requests start: causal, or causal_with_floor for no earlier than recorded; the default is the format's own")
 	fs.StringVar(&f.spawnTrigger, "spawn-trigger", "", "traces of agents: what subagents start after: dispatch or completion of their parent's request, or as recorded")
 	fs.StringVar(&f.joinDelay, "join-delay", "", "traces of agents: the wait after a subagent's end: recorded or none")
+	fs.StringVar(&f.nestedTimestampBasis, "nested-timestamp-basis", "", "WEKA traces: what subagents' times count from: absolute, relative to their marker, or auto")
 	fs.BoolVar(&f.strict, "strict", false, "refuse traces that look incomplete, instead of a note")
 	fs.BoolVar(&f.salvage, "salvage", false, "replay what is whole of a damaged trace")
 	fs.Float64Var(&f.traceSharedPrefixRatio, sharedPrefixRatioFlag, 0, "applied_compute_agentic traces: share of each first prompt that its prefix group has in common")
@@ -182,6 +184,7 @@ func (f *replayFlags) point(cmd *cobra.Command, traces []string) (point *gridspe
 		b.spec["compat"] = f.compat
 	}
 	b.refuse(f.sections(flags, b.spec))
+	b.refuse(f.refuseSharedPaths(traces))
 	b.refuseIdle(len(traces) > 0)
 	f.addLoad(&b)
 	f.addDeployment(&b)
@@ -361,7 +364,7 @@ func (f *replayFlags) workload(cmd *cobra.Command, traces []string) (map[string]
 // traceSettings adds the settings of a trace that are given to its section of the spec.
 func (f *replayFlags) traceSettings(flags *pflag.FlagSet, trace map[string]any) {
 	for flag, setting := range map[string]any{
-		"pacing": f.pacing, "spawn-trigger": f.spawnTrigger, "join-delay": f.joinDelay, "strict": f.strict, "salvage": f.salvage,
+		"pacing": f.pacing, "spawn-trigger": f.spawnTrigger, "join-delay": f.joinDelay, "nested-timestamp-basis": f.nestedTimestampBasis, "strict": f.strict, "salvage": f.salvage,
 	} {
 		if flags.Changed(flag) {
 			trace[strings.ReplaceAll(flag, "-", "_")] = setting
@@ -378,7 +381,7 @@ func (f *replayFlags) traceSettings(flags *pflag.FlagSet, trace map[string]any) 
 // onlyOf refuses the flags of another kind of workload than what is replayed: of traces, of synthetic ones, or of neither.
 func (f *replayFlags) onlyOf(flags *pflag.FlagSet, trace, synthetic bool) error {
 	onlySynthetic := []string{"arrival-interval-ms", "turns-per-session", "shared-prefix-ratio", "num-prefix-groups", "inter-turn-delay-ms"}
-	onlyTrace := []string{"trace-format", "trace-block-size", "pacing", "spawn-trigger", "join-delay", "strict", "salvage"}
+	onlyTrace := []string{"trace-format", "trace-block-size", "pacing", "spawn-trigger", "join-delay", "nested-timestamp-basis", "strict", "salvage"}
 	if f.compat != "" { // the reference ignores these
 		onlySynthetic, onlyTrace = onlySynthetic[1:], onlyTrace[2:]
 		if f.format != workload.FormatMooncake {

@@ -49,6 +49,7 @@ var flagOfKey = map[string]string{
 	"workload.trace.pacing":                  "--pacing",
 	"workload.trace.spawn_trigger":           "--spawn-trigger",
 	"workload.trace.join_delay":              "--join-delay",
+	"workload.trace.nested_timestamp_basis":  "--nested-timestamp-basis",
 	"workload.trace.strict":                  "--strict",
 	"workload.trace.salvage":                 "--salvage",
 	"workload.synthetic.input_tokens":        "--input-tokens",

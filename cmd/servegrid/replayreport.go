@@ -258,11 +258,25 @@ func servingText(report *simcore.Report) string {
 		}
 		fmt.Fprintf(&b, "; Waits for KV Blocks: %d, avg %s ms\n", t.WaitCount, grouped(t.Waits.Mean))
 	}
+	if a := report.AgentX; a != nil {
+		fmt.Fprintf(&b, "AgentX Window: from %s ms, after %d warm-up requests; %d of %d plays completed, %d requests never issued, %d idle times cut by %s ms\n",
+			grouped(a.StartMs), a.WarmUpRequests, a.CompletedPlays, a.StartedPlays, a.NeverIssued, a.IdleCuts, grouped(a.IdleCutMs))
+		fmt.Fprintf(&b, "E2E-normalised Interactivity (tokens/s): p50 %s, p90 %s, p99 %s; Total Throughput per GPU: %s tokens/s; Theoretical Hit Ratio: %.3f\n",
+			grouped(perSecond(a.E2EPerToken.Median)), grouped(perSecond(a.E2EPerToken.P90)), grouped(perSecond(a.E2EPerToken.P99)), grouped(a.TotalThroughputTokSPerGPU), a.TheoreticalHitRatio)
+	}
 	if h := report.Handoff; h != nil {
 		fmt.Fprintf(&b, "KV Hand-off (ms): avg %s, p99 %s, max %s\n", grouped(h.Mean), grouped(h.P99), grouped(h.Max))
 		fmt.Fprintf(&b, "Utilisation: prefill workers %.2f, decode workers %.2f\n", report.PrefillUtilisation, report.DecodeUtilisation)
 	}
 	return b.String()
+}
+
+// perSecond turns ms for each into a rate; 0 when there are none.
+func perSecond(ms float64) float64 {
+	if ms == 0 {
+		return 0
+	}
+	return 1000 / ms
 }
 
 // timingText says where the durations of passes come from, and what the deployment costs. It is empty for the models that

@@ -102,7 +102,8 @@ func requestColumns(w *workload.Workload) []requestColumn {
 	out = append(out, lifeColumns()...)
 	out = append(out, handoffColumns()...)
 	out = append(out, hintColumns(w)...)
-	return append(out, graphColumns(w)...)
+	out = append(out, graphColumns(w)...)
+	return append(out, scenarioColumns()...)
 }
 
 // identityColumns say which request it is and how it ended.
@@ -116,7 +117,7 @@ func identityColumns(w *workload.Workload) []requestColumn {
 		session.where(inSessions),
 		turn.where(inSessions),
 		countColumn("request", "", "Number of the request in the workload, from 0.", func(r *simcore.RequestRecord) int32 { return int32(r.Request) }),
-		textColumn("uuid", "Name of the request in the trace, or one made from its number.", func(r *simcore.RequestRecord) string { return requestName(r, w) }),
+		textColumn("uuid", "Name of the request in the trace, or one made from its number; in the AgentX scenario with the number of the play.", func(r *simcore.RequestRecord) string { return requestName(r, w) }),
 		textColumn("terminal_status", "How it ended: completed, rejected (it could never fit), failed (no decode worker could ever hold it) or unfinished.",
 			func(r *simcore.RequestRecord) string { return terminalStatus(r.Life.State) }),
 	}
@@ -223,6 +224,21 @@ func graphColumns(w *workload.Workload) []requestColumn {
 	return columns
 }
 
+// scenarioColumns say what a request was in the AgentX scenario. They are null without it.
+func scenarioColumns() []requestColumn {
+	profiled := func(r *simcore.RequestRecord) bool { return r.Play >= 0 && !r.WarmUp }
+	phase := textColumn("phase", "Phase of the AgentX scenario: warm_up, which only fills the cache, or profile, which is measured; null without the scenario.",
+		func(r *simcore.RequestRecord) string {
+			if r.WarmUp {
+				return "warm_up"
+			}
+			return "profile"
+		})
+	number := countColumn("play_index", "", "Number of the play in the order in which users started them, from 0; null without the AgentX scenario and in its warm-up.",
+		func(r *simcore.RequestRecord) int32 { return int32(r.Play) })
+	return []requestColumn{phase.where(func(r *simcore.RequestRecord) bool { return r.WarmUp || profiled(r) }), number.where(profiled)}
+}
+
 // relationsOf lists the relations of edges, each once.
 func relationsOf(edges []workload.Edge) string {
 	var names []string
@@ -270,10 +286,17 @@ func timeColumn(name, doc string, get func(*simcore.RequestRecord) float64) requ
 
 // requestName is the name of a request in its trace, or a UUID made from its number.
 func requestName(r *simcore.RequestRecord, w *workload.Workload) string {
-	if id := w.ID(r.Request); id != "" {
-		return id
+	id := w.ID(r.Request)
+	if id == "" {
+		id = fmt.Sprintf("00000000-0000-8000-8000-%012x", r.Request)
 	}
-	return fmt.Sprintf("00000000-0000-8000-8000-%012x", r.Request)
+	switch {
+	case r.WarmUp:
+		return id + "#warm-up"
+	case r.Play >= 0:
+		return fmt.Sprintf("%s#%d", id, r.Play)
+	}
+	return id
 }
 
 func terminalStatus(s engine.State) string {

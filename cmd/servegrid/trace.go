@@ -34,6 +34,11 @@ type traceInput struct {
 
 func (in *traceInput) add(fs *pflag.FlagSet) {
 	in.addFormat(fs)
+	fs.StringVar(&in.spec.Pacing, "pacing", "", "traces of agents: when dependent requests start: causal, or causal_with_floor for no earlier than recorded; the default is the format's own")
+	fs.StringVar(&in.spec.SpawnTrigger, "spawn-trigger", "", "traces of agents: what subagents start after: dispatch or completion of their parent's request, or as recorded")
+	fs.StringVar(&in.spec.JoinDelay, "join-delay", "", "traces of agents: the wait after a subagent's end: recorded or none")
+	fs.Float64Var(&in.spec.SharedPrefixRatio, sharedPrefixRatioFlag, 0, "applied_compute_agentic traces: share of each first prompt that its prefix group has in common")
+	fs.IntVar(&in.spec.PrefixGroups, prefixGroupsFlag, 0, "applied_compute_agentic traces: number of prefix groups")
 	fs.BoolVar(&in.spec.Strict, "strict", false, "refuse what looks incomplete, instead of a warning")
 	fs.BoolVar(&in.spec.Salvage, "salvage", false, "read what is whole of a damaged trace")
 }
@@ -44,6 +49,7 @@ func (in *traceInput) addFormat(fs *pflag.FlagSet) {
 	s := &in.spec
 	fs.StringVar(&s.Format, "trace-format", s.Format, "format of the trace: "+strings.Join(workload.Formats(), ", "))
 	fs.IntVar(&s.BlockSize, "trace-block-size", s.BlockSize, "tokens per hash id; the default is the format's own")
+	fs.StringVar(&s.NestedTimestampBasis, "nested-timestamp-basis", s.NestedTimestampBasis, "what the times of subagents in WEKA traces count from: absolute, relative, or auto")
 	fs.Float64Var(&s.CharactersPerToken, "characters-per-token", s.CharactersPerToken, "characters of a text that make a token, for aiperf")
 	fs.IntVar(&s.DefaultOutputLength, "default-output-length", s.DefaultOutputLength, "output tokens of rows that do not state them, for aiperf")
 }

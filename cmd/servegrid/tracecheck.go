@@ -128,7 +128,7 @@ func readTraceCheck(path string) (*workload.TraceCheck, error) {
 func traceCheckText(c *workload.TraceCheck) string {
 	var b strings.Builder
 	for _, file := range c.Files {
-		state := "whole"
+		state := "read to its end"
 		if !file.Whole {
 			state = "CUT OFF"
 		}

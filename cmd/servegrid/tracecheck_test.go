@@ -20,7 +20,7 @@ func TestTraceCheck(t *testing.T) {
 		want []string // what is printed
 	}{
 		{captures + "agentic.000000.jsonl.gz " + captures + "agentic.000001.jsonl.gz", exitOK,
-			[]string{"000000.jsonl.gz: 4 records, whole", "Format dynamo, blocks of 64 tokens", "5 requests with 2,300 input tokens and 68 output tokens", "2 sessions, 1 of them of subagents; 2 tool calls", "Nothing is wrong"}},
+			[]string{"000000.jsonl.gz: 4 records, read to its end", "Format dynamo, blocks of 64 tokens", "5 requests with 2,300 input tokens and 68 output tokens", "2 sessions, 1 of them of subagents; 2 tool calls", "Nothing is wrong"}},
 		{captures + "agentic.all.jsonl --requests 5 --sessions 2 --turns run=3 --turns run:child=2", exitOK, []string{"Nothing is wrong"}},
 		{captures + "agentic.all.jsonl --requests 6 --sessions 1 --turns run=4 --turns lost=1", exitSomeFailed,
 			[]string{"PROBLEM: requests: there are 5, expected are 6", "sessions: there are 2, expected are 1", `turns of session "lost": there are 0, expected are 1`, `turns of session "run": there are 3, expected are 4`}},

@@ -34,7 +34,7 @@ deeper trees than a main agent and its subagents are refused for weka, with the 
 			if err != nil {
 				return err
 			}
-			return out.write(st, w)
+			return out.write(cmd.Context(), st, w)
 		},
 	}
 	in.add(cmd.Flags())
@@ -69,7 +69,7 @@ secret seed nobody can tell which of two traces' ids mean the same.`,
 			if err := printNotes(st.stderr, notes); err != nil {
 				return err
 			}
-			return out.write(st, w)
+			return out.write(cmd.Context(), st, w)
 		},
 	}
 	in.add(cmd.Flags())

@@ -2,6 +2,7 @@ package main
 
 import (
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -47,17 +48,17 @@ func (o *traceOutput) check() error {
 }
 
 // write writes a trace and says what could not be kept.
-func (o *traceOutput) write(st *state, w *workload.Workload) error {
+func (o *traceOutput) write(ctx context.Context, st *state, w *workload.Workload) error {
 	target := o.target.For(w)
 	var notes []string
 	write := func(out io.Writer) (err error) {
-		notes, err = target.Write(out, w)
+		notes, err = target.Write(interruptible{ctx, out}, w)
 		return err
 	}
 	var err error
 	switch {
 	case target.Folder():
-		notes, err = o.writeFolder(target, w)
+		notes, err = o.writeFolder(ctx, target, w)
 	case o.path == "":
 		err = write(st.stdout)
 	default:
@@ -70,6 +71,19 @@ func (o *traceOutput) write(st *state, w *workload.Workload) error {
 		return err
 	}
 	return printText(st.stdout, "Wrote %s of %s as %s: %s\n", counted(w.Requests(), "request"), w.Name, target.Format, o.path)
+}
+
+// interruptible ends the writing with the context.
+type interruptible struct {
+	ctx context.Context
+	out io.Writer
+}
+
+func (w interruptible) Write(p []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return w.out.Write(p)
 }
 
 // compressed writes through what the extension of a file asks for.
@@ -103,7 +117,7 @@ func emptyFolder(path string) error {
 }
 
 // writeFolder makes all files in a folder beside and gives it the name, so that there are all or none.
-func (o *traceOutput) writeFolder(target tracetools.Target, w *workload.Workload) (notes []string, err error) {
+func (o *traceOutput) writeFolder(ctx context.Context, target tracetools.Target, w *workload.Workload) (notes []string, err error) {
 	path := filepath.Clean(o.path)
 	dir, err := os.MkdirTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-*")
 	if err != nil {
@@ -115,7 +129,7 @@ func (o *traceOutput) writeFolder(target tracetools.Target, w *workload.Workload
 		}
 	}()
 	notes, err = target.WriteFiles(func(name string, write func(io.Writer) error) error {
-		return results.WriteFile(filepath.Join(dir, name), write)
+		return results.WriteFile(filepath.Join(dir, name), func(out io.Writer) error { return write(interruptible{ctx, out}) })
 	}, w)
 	if err != nil {
 		return nil, err

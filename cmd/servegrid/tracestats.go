@@ -100,7 +100,7 @@ func (f *traceStatsFlags) run(cmd *cobra.Command, st *state, paths []string) err
 	if f.json {
 		return printJSON(st, s)
 	}
-	if err := printText(st.stdout, "%s", traceText(s)); err != nil || f.html == "" {
+	if err := printText(st.stdout, "%s", traceText(s, len(f.caches) > 0)); err != nil || f.html == "" {
 		return err
 	}
 	return printText(st.stdout, "Page: %s\n", f.html)
@@ -109,8 +109,8 @@ func (f *traceStatsFlags) run(cmd *cobra.Command, st *state, paths []string) err
 // leastCache is the smallest cache of the curve of hit ratios, in blocks.
 const leastCache = 16
 
-// traceText is what people see of a trace.
-func traceText(s tracereport.Summary) string {
+// traceText is what people see of a trace, with all sizes of caches or those that show the curve.
+func traceText(s tracereport.Summary, allCaches bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s): %s in %s", s.Name, s.Format, counted(s.Requests, "request"), counted(s.Sessions, "session"))
 	if s.MultiTurnSessions > 0 {
@@ -134,7 +134,7 @@ func traceText(s tracereport.Summary) string {
 	}
 	if r := s.Reuse; r != nil {
 		fmt.Fprintf(&b, "Reuse: %.1f %% of %s of %s, %s of them different, with a cache without limit\n%s\n", 100*r.Ideal,
-			counted(r.Blocks, "block"), counted(r.BlockSize, "token"), count(r.UniqueBlocks), reuseTable(r))
+			counted(r.Blocks, "block"), counted(r.BlockSize, "token"), count(r.UniqueBlocks), reuseTable(r, allCaches))
 	} else {
 		b.WriteString("Reuse: the trace does not say what prompts share\n")
 	}
@@ -188,15 +188,15 @@ func lengthsTable(s workload.Statistics) string {
 	return out.Render()
 }
 
-func reuseTable(r *workload.ReuseStatistics) string {
+func reuseTable(r *workload.ReuseStatistics, all bool) string {
 	out := newTableWriter()
 	out.AppendHeader(table.Row{"cache blocks", "tokens", "hit ratio"})
 	out.SetColumnConfigs(rightAligned(1, 3))
 	shown, size := "", 0
 	for i, c := range r.LRU {
 		hit := fmt.Sprintf("%.1f %%", 100*c.HitRatio)
-		if thin := i > 0 && i < len(r.LRU)-1 && c.CacheBlocks < 2*size; thin || hit == shown {
-			continue // what people need no line for
+		if between := i > 0 && i < len(r.LRU)-1 && c.CacheBlocks < 2*size; !all && (between || hit == shown) {
+			continue
 		}
 		shown, size = hit, c.CacheBlocks
 		out.AppendRow(table.Row{count(c.CacheBlocks), count(c.CacheBlocks * r.BlockSize), hit})

@@ -47,7 +47,7 @@ by an amount that the seed draws.`,
 			if err := printNotes(st.stderr, notes); err != nil {
 				return err
 			}
-			if err := out.write(st, made); err != nil {
+			if err := out.write(cmd.Context(), st, made); err != nil {
 				return err
 			}
 			to := st.stdout

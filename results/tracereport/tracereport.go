@@ -88,7 +88,7 @@ func (s Summary) tiles() []tile {
 	if a := s.Arrivals; a != nil && a.SpanMs > 0 {
 		tiles = append(tiles, tile{"Starts", number(a.Rate), "per second", fmt.Sprintf("over %s s; dispersion in 10 s %s", number(a.SpanMs/1000), number(a.Dispersion10s))})
 	}
-	tiles = append(tiles, tile{"In flight", whole(s.Timeline.PeakRequests), "requests at most", whole(s.Timeline.PeakTokens) + " tokens at most, " + s.ServiceText()})
+	tiles = append(tiles, tile{"In flight", whole(s.Timeline.PeakRequests), "requests at most", whole(s.Timeline.PeakTokens) + " tokens at most"})
 	if r := s.Reuse; r != nil {
 		tiles = append(tiles, tile{"Reuse", number(100 * r.Ideal), "% without a limit", fmt.Sprintf("%s blocks of %d tokens, %s of them different", whole(r.Blocks), r.BlockSize, whole(r.UniqueBlocks))})
 	}

@@ -234,6 +234,12 @@ type DecodeWorker interface {
 	Released() int64
 }
 
+// Canceller is a decode worker whose room is reserved before the prompt is computed.
+type Canceller interface {
+	// Cancel gives up what Reserve took for a request that will not come. The worker must be idle.
+	Cancel(request int32)
+}
+
 // New returns an idle worker with the scheduler that the configuration names.
 func New(env *Environment, index int) Worker {
 	switch env.Config.Type {

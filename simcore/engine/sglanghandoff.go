@@ -42,6 +42,12 @@ func (s *SGLang) Reserve(request int32) (fresh int, ok, never bool) {
 	return fresh, true, false
 }
 
+// Cancel gives up the room that Reserve took for a request whose prompt was rejected. The worker must be idle.
+func (s *SGLang) Cancel(request int32) {
+	s.leaveRun()
+	s.release(&s.env.Requests[request])
+}
+
 // Activate lets a request whose reserved prompt has arrived decode. See [DecodeWorker].
 func (s *SGLang) Activate(request int32) (gaveBack bool) {
 	s.leaveRun()

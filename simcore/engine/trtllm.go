@@ -19,7 +19,6 @@ const PolicyGuaranteedNoEvict = "guaranteed_no_evict"
 func NewTensorRTLLM(env *Environment, index int) *VLLM {
 	v := NewVLLM(env, index)
 	v.guaranteesOutput = true
-	v.Reset(index)
 	return v
 }
 

@@ -78,7 +78,7 @@ func NewVLLM(env *Environment, index int) *VLLM {
 // it goes on counting preemptions.
 func (v *VLLM) Reset(index int) {
 	v.index = int32(index)
-	v.cache.KeepsCopies = !v.env.Rules.SharesComputedBlocks && !v.guaranteesOutput
+	v.cache.KeepsCopies = !v.env.Rules.SharesComputedBlocks
 	v.cache.Reset(v.env.Config.NumGPUBlocks, v.env.Blocks.IDs)
 	v.cache.Watch(v.env.Index, index)
 	v.running, v.waiting, v.blocked, v.reserving = v.running[:0], queue{ring: v.waiting.ring}, false, false

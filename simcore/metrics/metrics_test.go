@@ -181,7 +181,8 @@ func TestFields(t *testing.T) {
 		needsGPU := strings.HasPrefix(f.Name, "cost_") || strings.HasPrefix(f.Name, "max_energy_")
 		needsMore := f.Name == "prefill_worker_utilisation" || strings.HasSuffix(f.Name, "_router_queue_ms") || strings.HasSuffix(f.Name, "_handoff_ms") ||
 			regexp.MustCompile("(^|_)g[1-4]_|onboard_wait").MatchString(f.Name)
-		if _, ok := f.Value(&report); ok == f.Optional || f.Optional != (needsSLA || needsGPU || needsMore) {
+		needsScenario := slices.ContainsFunc(agentXFields(), func(a Field) bool { return a.Name == f.Name })
+		if _, ok := f.Value(&report); ok == f.Optional || f.Optional != (needsSLA || needsGPU || needsMore || needsScenario) {
 			t.Errorf("%s: optional is %v, and a plain report has it: %v", f.Name, f.Optional, ok)
 		}
 	}
@@ -228,8 +229,12 @@ func TestFieldsReadTheirFigure(t *testing.T) {
 		Links:  [6]LinkUse{{42, 43}, {44, 45}, {46, 47}, {48, 49}, {50, 51}, {52, 53}},
 		Stores: [3]StoreUse{{54, 55, 56}, {57, 58, 59}, {60, 61, 62}},
 	}
+	agentX := AgentX{
+		WarmUpRequests: 63, StartMs: 64, NeverIssued: 65, StartedPlays: 66, CompletedPlays: 67, IdleCuts: 68, IdleCutMs: 69, TheoreticalHitRatio: 70,
+		TotalThroughputTokSPerGPU: 71, InputThroughputTokSPerGPU: 72, E2EPerToken: summary(), PlayLatency: summary(),
+	}
 	r := Report{
-		PrefillUtilisation: 35, DecodeUtilisation: 36, RouterQueue: &queue, Handoff: &handoff, Tiers: &tiers,
+		AgentX: &agentX, PrefillUtilisation: 35, DecodeUtilisation: 36, RouterQueue: &queue, Handoff: &handoff, Tiers: &tiers,
 		NumRequests: 1, CompletedRequests: 2, RejectedRequests: 3, TruncatedRequests: 4, UnfinishedRequests: 5, Preemptions: 6,
 		TotalInputTokens: 7, TotalOutputTokens: 8, DurationMs: 9, RequestThroughputRPS: 10, InputThroughputTokS: 11,
 		OutputThroughputTokS: 12, TotalThroughputTokS: 13, PrefixCacheReusedRatio: 14, FirstAdmissionReusedRatio: 15,
@@ -248,7 +253,7 @@ func TestFieldsReadTheirFigure(t *testing.T) {
 		}
 		by[v] = f.Name
 	}
-	if want := 36 + 6*9 + 2*4 + 34; len(by) != want {
+	if want := 36 + 6*9 + 2*4 + 34 + 10 + 2*9 + 2*6; len(by) != want {
 		t.Errorf("%d fields, want %d", len(by), want)
 	}
 	for name, want := range map[string]float64{"p99_ttft_ms": r.TTFT.P99, "median_itl_ms": r.ITL.Median,

@@ -58,6 +58,8 @@ type Report struct {
 	Handoff *Summary
 	// Tiers is set for deployments with memory tiers below that of GPUs.
 	Tiers *Tiers
+	// AgentX is set for the AgentX scenario.
+	AgentX *AgentX
 	// Goodput is set when the SLA has a bound.
 	Goodput *Goodput
 	// GoodputByPriority and GoodputByPolicyClass are set when the SLA has a bound and requests tell the router anything;
@@ -235,6 +237,7 @@ func buildFields() []Field {
 	fs = append(fs, summaryFields("output_token_throughput_per_user", "tokens/s", "1000 / gap over every gap between tokens, pooled",
 		HigherIsBetter, func(r *Report) *Summary { return &r.OutputTokenThroughputPerUser })...)
 	fs = append(fs, tierFields()...)
+	fs = append(fs, agentXFields()...)
 	return append(fs,
 		good("goodput_completed_requests", "requests", "Requests that kept every SLA bound.", true, func(g *Goodput) float64 { return float64(g.CompletedRequests) }),
 		good("goodput_request_throughput_rps", "requests/s", "Good requests per second of duration.", false, func(g *Goodput) float64 { return g.RequestThroughputRPS }),

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/servegrid/servegrid/simcore/kvcache"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
@@ -63,6 +64,40 @@ func TestCost(t *testing.T) {
 		if got := [3]float64(k.costs); got != test.want {
 			t.Errorf("%s: costs %v, want %v", test.name, got, test.want)
 		}
+	}
+}
+
+// twoTiers is what tiers below workers have of any prompt: blocks in host memory, then some below it.
+type twoTiers map[int][2]int
+
+func (t twoTiers) Overlap(worker int, _ float64, _ kvcache.Sequence, from, to int) (host, below int) {
+	host = min(t[worker][0], to-from)
+	return host, min(t[worker][1], to-from-host)
+}
+
+// TestLowerTiersEarnCredit checks that a block below GPU memory counts as a part of one there, in the cost and in what the
+// worker has to compute.
+func TestLowerTiersEarnCredit(t *testing.T) {
+	p := newPool(t, 3, workload.Request{Input: 40, Hashes: ids(0, 10)})
+	p.caches(1, 0, 2)
+	p.Tiers = twoTiers{1: {4, 0}, 2: {0, 8}}
+	c := kvConfig()
+	c.RouterTrackActiveBlocks, c.OverlapScoreCredit = false, .5
+	k := New(c, p.Environment).(*kvRouter)
+	if w := arrive(t, k, 0, 0); w != 1 {
+		t.Errorf("worker %d, and 1 has most", w)
+	}
+	want := []float64{10, 10 - .5*(2+.75*4), 10 - .5*.25*8}
+	if !slices.Equal(k.costs, want) {
+		t.Errorf("costs %v, want %v", k.costs, want)
+	}
+	if load, overlap := k.load(1), k.Overlap(0); load != 40-4*(2+3) || overlap != 8 {
+		t.Errorf("%d tokens to compute, %d in GPU memory; want 20, 8", load, overlap)
+	}
+	c.HostCacheHitWeight, c.DiskCacheHitWeight = 0, 1
+	k = New(c, p.Environment).(*kvRouter)
+	if w := arrive(t, k, 0, 0); w != 2 {
+		t.Errorf("worker %d, and only disks count beside GPUs", w)
 	}
 }
 

@@ -37,8 +37,9 @@ type Set struct {
 	// Otherwise the last token is always recomputed, with speculative decoding the last block, and a preempted request
 	// may hit its own generated blocks.
 	FullPromptHit bool
-	// SharesComputedBlocks lets vLLM share the slot of a resident block with whoever computes the same content. Otherwise
-	// requests share only what they hit when they are admitted, and what they compute takes slots of its own.
+	// SharesComputedBlocks lets vLLM and TensorRT-LLM share the slot of a resident block with whoever computes the same
+	// content. Otherwise requests share only what they hit when they are admitted, and what they compute takes slots of its
+	// own.
 	SharesComputedBlocks bool
 	// OutputZeroNeverEnds leaves a request that asks for no output running for ever, which ends in a dead end.
 	// Otherwise it completes at the end of its prefill pass without a token.

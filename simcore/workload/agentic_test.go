@@ -150,7 +150,7 @@ func TestAgenticSettings(t *testing.T) {
 // Every setting that can be given is one that some format uses, and the others say that it has no effect.
 func TestSettingsWithoutEffect(t *testing.T) {
 	all := TraceSpec{BlockSize: 16, Pacing: PacingCausal, SpawnTrigger: SpawnRecorded, JoinDelay: JoinNone, Strict: true, Salvage: true, SharedPrefixRatio: 0.5,
-		PrefixGroups: 2, CharactersPerToken: 3, DefaultOutputLength: 5}
+		PrefixGroups: 2, CharactersPerToken: 3, DefaultOutputLength: 5, NestedTimestampBasis: NestedAbsolute}
 	given := all.given()
 	fields := reflect.TypeFor[TraceSpec]()
 	for i := range fields.NumField() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // TraceCheck says what traces hold and whether they are complete, as far as they can tell (spec/workloads.md §2.5, §4.5).
@@ -50,7 +51,7 @@ func (c *TraceCheck) Sound() bool { return len(c.Problems) == 0 }
 // Check reads the trace and says what it holds and what is wrong with it; whatever makes it look incomplete counts as
 // wrong. Errors: the spec is wrong, or a file can't be opened.
 func (s TraceSpec) Check(ctx context.Context, src Source) (*TraceCheck, error) {
-	s.Strict, s.Salvage = true, false
+	s.Strict, s.Salvage = false, false
 	if err := s.validate().Err(); err != nil {
 		return nil, err
 	}
@@ -74,6 +75,7 @@ func (s TraceSpec) Check(ctx context.Context, src Source) (*TraceCheck, error) {
 
 // dynamo checks a Dynamo capture.
 func (c *TraceCheck) dynamo(ctx context.Context, s TraceSpec, src Source) error {
+	s.Strict = true
 	capture, err := scanDynamo(ctx, s, src)
 	if err != nil {
 		return err
@@ -125,6 +127,9 @@ func (c *TraceCheck) any(ctx context.Context, s TraceSpec, src Source) error {
 		return nil
 	case errors.As(err, &cut) && ctx.Err() == nil:
 		c.Problems = append(c.Problems, err.Error())
+		for i := range c.Files {
+			c.Files[i].Whole = !strings.Contains(err.Error(), c.Files[i].Path+": ")
+		}
 		return nil
 	case err != nil:
 		return err

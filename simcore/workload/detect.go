@@ -22,7 +22,7 @@ const detectionBytes = 1 << 16
 func (s *Source) detect(ctx context.Context, files []string) (format, shown string, err error) {
 	for _, path := range files {
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			return FormatWeka, fmt.Sprintf("%s is read as %s: it is a folder", path, FormatWeka), nil
+			return s.detectFolder(ctx, path)
 		}
 		head, err := s.peek(ctx, path)
 		if err != nil {
@@ -38,6 +38,22 @@ func (s *Source) detect(ctx context.Context, files []string) (format, shown stri
 		return format, fmt.Sprintf("%s is read as %s: %s", filepath.Base(path), format, shown), nil
 	}
 	return "", "", fmt.Errorf("trace file %s did not contain any requests", strings.Join(files, ", "))
+}
+
+// detectFolder looks into the first file of a folder; only WEKA traces are read from folders.
+func (s *Source) detectFolder(ctx context.Context, folder string) (format, shown string, err error) {
+	files, err := wekaFiles([]string{folder})
+	if err != nil {
+		return "", "", err
+	}
+	head, err := s.peek(ctx, files[0])
+	if err != nil {
+		return "", "", err
+	}
+	if format, shown = detectFormat(head); format != FormatWeka {
+		return "", "", fmt.Errorf("trace folder %s: %s: %s; only %s traces are read from folders, so name the files in it", folder, files[0], shown, FormatWeka)
+	}
+	return format, fmt.Sprintf("%s is read as %s: %s", folder, format, shown), nil
 }
 
 // peek returns the first bytes of a file and leaves it to the next open.

@@ -399,3 +399,36 @@ func checkFlat(t *testing.T, w *Workload) {
 		t.Error(err)
 	}
 }
+
+// BenchmarkFlatFormats reads 10,000 rows of each format.
+func BenchmarkFlatFormats(b *testing.B) {
+	for name, row := range map[string]func(i int) string{
+		FormatAzure: func(i int) string {
+			return fmt.Sprintf("2023-11-16 %02d:%02d:%02d.9799600,4808,10\n", i/3600%24, i/60%60, i%60)
+		},
+		FormatBurstGPT: func(i int) string {
+			return fmt.Sprintf("%d.5,ChatGPT,472,18,490,Conversation log\n", i)
+		},
+		FormatQwenBailian: func(i int) string {
+			return fmt.Sprintf(`{"chat_id":%d,"parent_chat_id":%d,"timestamp":%d.114,"input_length":160,"output_length":132,"type":"text","turn":1,"hash_ids":[0,1,2,3,4,5,6,7,8,%d]}`+"\n", i, i/2-1, i, i+9)
+		},
+		FormatAIPerf: func(i int) string {
+			return fmt.Sprintf(`{"timestamp":%d,"text_input":"Explain KV caches, and then number %d.","output_length":4}`+"\n", i, i)
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			var text strings.Builder
+			text.WriteString(map[string]string{FormatAzure: "TIMESTAMP,ContextTokens,GeneratedTokens\n", FormatBurstGPT: "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"}[name])
+			for i := range 10_000 {
+				text.WriteString(row(i))
+			}
+			b.SetBytes(int64(text.Len()))
+			b.ReportAllocs()
+			for b.Loop() {
+				if w, err := loadText(text.String()); err != nil || w.Requests() != 10_000 {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -190,8 +190,13 @@ func (s TraceSpec) load(ctx context.Context, src Source) (*Workload, error) {
 	}
 	w.Format, w.Detected = s.Format, shown
 	for _, setting := range given {
-		if !slices.Contains(format.uses, setting) && !src.Rules.SilentTraceSettings {
+		if src.Rules.SilentTraceSettings {
+			break
+		}
+		if !slices.Contains(format.uses, setting) {
 			w.warn("%s has no effect on a trace of format %s", setting, s.Format)
+		} else if w.Graph == nil && slices.Contains(graphSettings, setting) {
+			w.warn("%s has no effect here: no session of the trace waits for another", setting)
 		}
 	}
 	return w, nil
@@ -209,6 +214,7 @@ func (s TraceSpec) given() []string {
 		{"pacing", s.Pacing != ""},
 		{"spawn_trigger", s.SpawnTrigger != ""},
 		{"join_delay", s.JoinDelay != ""},
+		{"nested_timestamp_basis", s.NestedTimestampBasis != ""},
 		{"strict", s.Strict},
 		{"salvage", s.Salvage},
 		{"shared_prefix_ratio", s.SharedPrefixRatio != 0},

@@ -23,8 +23,11 @@ type wekaCorpus struct {
 	traces []wekaTrace
 	rows   badRows
 
-	unknown  names // keys that the format does not have
-	warnings []string
+	unknown    names // keys that the format does not have
+	undeclared names // models that traces use and do not name
+	warnings   []string
+
+	undeclaring, surplus []place // traces that do so, and traces with too many hash ids
 }
 
 // The values of TraceSpec.NestedTimestampBasis.
@@ -51,6 +54,7 @@ func loadWeka(ctx context.Context, s TraceSpec, src Source) (*Workload, error) {
 	if len(c.traces) == 0 {
 		return nil, fmt.Errorf("%s did not contain any traces", strings.Join(s.files(), ", "))
 	}
+	c.warnOfOddities()
 	c.placeSubagents()
 	w, err := c.workload()
 	if err != nil {
@@ -214,6 +218,9 @@ func (c *wekaCorpus) unknownKey(key string, at place) {
 
 // readItem reads an element of a trace's requests: one of the main agent, or a subagent with its own.
 func (c *wekaCorpus) readItem(t *wekaTrace, outer int32, stream *jsonStream) error {
+	if _, err := stream.next(); err != nil {
+		return stream.ended(err)
+	}
 	at := place{t.at.file, int32(stream.line)}
 	raw, err := stream.value()
 	if err != nil {
@@ -324,28 +331,43 @@ func (c *wekaCorpus) addTrace(t *wekaTrace, scope string, listed bool) {
 	}
 	t.global = scope == "global"
 	t.blocks.dense, t.blocks.sparse = nil, nil
-	c.warnOfTrace(t)
+	c.noteOddities(t)
 	c.traces = append(c.traces, *t)
 }
 
-// warnOfTrace tells of what is odd about a trace but can be replayed.
-func (c *wekaCorpus) warnOfTrace(t *wekaTrace) {
-	var undeclared []string
-	surplus := 0
+// noteOddities counts what is odd about a trace but can be replayed.
+func (c *wekaCorpus) noteOddities(t *wekaTrace) {
+	undeclared, surplus := false, false
 	for i := range t.requests {
 		r := &t.requests[i]
-		if len(t.declared) > 0 && !slices.Contains(t.declared, r.model) && !slices.Contains(undeclared, r.model) {
-			undeclared = append(undeclared, r.model)
+		if len(t.declared) > 0 && !slices.Contains(t.declared, r.model) {
+			c.undeclared.of(r.model)
+			undeclared = true
 		}
-		if full := (int(r.input) + int(t.blockSize) - 1) / int(t.blockSize); runBlocks(t.runs[r.prompt.from:r.prompt.to]) > full {
-			surplus++
+		all := (int(r.input) + int(t.blockSize) - 1) / int(t.blockSize)
+		surplus = surplus || runBlocks(t.runs[r.prompt.from:r.prompt.to]) > all
+	}
+	if undeclared {
+		c.undeclaring = append(c.undeclaring, t.at)
+	}
+	if surplus {
+		c.surplus = append(c.surplus, t.at)
+	}
+}
+
+// warnOfOddities tells of them, once for all traces.
+func (c *wekaCorpus) warnOfOddities() {
+	others := func(at []place) string {
+		if len(at) == 1 {
+			return ""
 		}
+		return fmt.Sprintf(", as in %d more traces", len(at)-1)
 	}
-	if len(undeclared) > 0 {
-		c.warn("%s: trace %s: models does not name %s, which some of its requests used", c.show(t.at), shortened(t.id), strings.Join(undeclared, ", "))
+	if len(c.undeclaring) > 0 {
+		c.warn("%s: models does not name %s, which requests of the trace used%s", c.show(c.undeclaring[0]), strings.Join(c.undeclared.list, ", "), others(c.undeclaring))
 	}
-	if surplus > 0 {
-		c.warn("%s: trace %s: hash_ids of %d requests go on after the end of the prompt; the rest is passed over", c.show(t.at), shortened(t.id), surplus)
+	if len(c.surplus) > 0 {
+		c.warn("%s: hash_ids go on after the end of a prompt; the rest is passed over%s", c.show(c.surplus[0]), others(c.surplus))
 	}
 }
 

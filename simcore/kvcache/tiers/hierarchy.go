@@ -42,6 +42,9 @@ type Hierarchy struct {
 	blockBytes     float64
 	blockTokens    int
 	workersPerNode int
+	// exclusive says that blocks are copied down as they leave the GPU, so that host memory need not have those that come
+	// back. Otherwise they were copied when their request was complete, and host memory keeps them.
+	exclusive bool
 
 	hosts  []*store // by worker
 	disks  []*store // by node; nil when there are none
@@ -49,6 +52,7 @@ type Hierarchy struct {
 	links  []link   // those of each worker, then those of each node
 	due    []float64
 	next   float64 // the least of due
+	latest float64 // when anything was asked or told last
 
 	transfers      []transfer
 	spareTransfers []int32
@@ -92,6 +96,7 @@ func New(cfg Config, d Deployment) *Hierarchy {
 		blockBytes:     float64(d.BlockTokens) * float64(d.BytesPerToken),
 		blockTokens:    d.BlockTokens,
 		workersPerNode: cfg.WorkersPerNode,
+		exclusive:      cfg.OffloadPolicy == OffloadOnEvict,
 		next:           math.Inf(1),
 	}
 	if h.workersPerNode == 0 {
@@ -176,6 +181,7 @@ func (h *Hierarchy) TakeLoaded(now float64) []Loaded {
 
 // advance lets transfers arrive that are due by now, in order of time.
 func (h *Hierarchy) advance(now float64) {
+	h.latest = max(h.latest, now)
 	for h.next <= now {
 		at, place := h.next, h.soonest()
 		for {
@@ -208,7 +214,7 @@ func (h *Hierarchy) newTransfer(link, load int32) int32 {
 		id = h.spareTransfers[n-1]
 		h.spareTransfers = h.spareTransfers[:n-1]
 	} else {
-		h.transfers = append(h.transfers, transfer{})
+		h.transfers = append(h.transfers, transfer{blocks: make([]uint32, 0, min(h.cfg.OffloadBatchSize, 64))})
 	}
 	t := &h.transfers[id]
 	t.link, t.load, t.blocks = link, load, t.blocks[:0]
@@ -249,8 +255,6 @@ func (h *Hierarchy) arrived(id int32, now float64) {
 		h.store(object, 0, t.blocks, now)
 	case kind == hostToDevice:
 		h.partLoaded(t.load, now)
-	case t.load == none:
-		h.sendOn(id, h.nodeLink(hostToObject, owner), now)
 	default:
 		h.staged(id, now)
 	}

@@ -54,16 +54,15 @@ func TestWayDownAndUp(t *testing.T) {
 	if diff := cmp.Diff([]Choice{{4, 1}}, h.Find(0, 2, s, 0, 12)); diff != "" {
 		t.Fatal(diff)
 	}
-	// Four more push the first four to disk, where they are after four more ms, and four more those to the object store,
-	// through host memory.
+	// Four more push the first four to disk, where they are after four more ms, and four more those to the object store.
 	h.Offload(0, 2, down(4, 4))
 	h.Offload(0, 20, down(8, 4))
-	// At 22 blocks 4 to 7 begin to be written to disk; at 26 they are there, and blocks 0 to 3 are read: 4 ms and 3. At 33
-	// they begin to go to the object store, which takes 8 ms.
-	if got := h.Find(0, 40.9, s, 0, 12); len(got) != 0 {
+	// At 22 blocks 4 to 7 begin to be written to disk; at 26 they are there, and blocks 0 to 3 begin to go to the object
+	// store, which takes 8 ms.
+	if got := h.Find(0, 33.9, s, 0, 12); len(got) != 0 {
 		t.Fatalf("found on the way to the object store: %v", got)
 	}
-	if diff := cmp.Diff([]Choice{{4, 10 + 8 + 1}, {8, 10 + 8 + 2}, {12, 10 + 8 + 3}}, h.Find(0, 41, s, 0, 12)); diff != "" {
+	if diff := cmp.Diff([]Choice{{4, 10 + 8 + 1}, {8, 10 + 8 + 2}, {12, 10 + 8 + 3}}, h.Find(0, 34, s, 0, 12)); diff != "" {
 		t.Fatal(diff)
 	}
 	if diff := cmp.Diff([]Choice{{4, 4 + 3 + 1}, {8, 4 + 3 + 2}}, h.Find(0, 41, s, 4, 12)); diff != "" {

@@ -129,21 +129,19 @@ func (h *Hierarchy) fillPart(id int32, tier, blocks int) {
 	}
 }
 
-// use notes that blocks of a tier are loaded, the last ones of a prompt being used less recently. Those of host memory
-// have less to lose there than others from now on, as GPU memory has them too.
+// use notes that blocks of a tier are loaded, the last ones of a prompt being used less recently. Host memory that need not
+// have what the GPU has gives up those first.
 func (h *Hierarchy) use(worker, tier int, blocks []uint32) {
-	switch tier {
-	case host:
-		for _, block := range blocks {
-			h.hosts[worker].cool(block)
-		}
-	case disk:
-		for i := len(blocks) - 1; i >= 0; i-- {
-			h.disks[h.nodeOf(worker)].touch(blocks[i])
-		}
-	case object:
-		for i := len(blocks) - 1; i >= 0; i-- {
-			h.object.touch(blocks[i])
+	owner := worker
+	if tier == disk {
+		owner = h.nodeOf(worker)
+	}
+	s := h.storeOf(tier, owner)
+	for i := len(blocks) - 1; i >= 0; i-- {
+		if tier == host && h.exclusive {
+			s.cool(blocks[i])
+		} else {
+			s.touch(blocks[i])
 		}
 	}
 }
@@ -158,12 +156,17 @@ func (h *Hierarchy) newLoad() int32 {
 	return int32(len(h.loads) - 1)
 }
 
-// staged takes blocks that have come to host memory on to the GPU. Where host memory is full they only pass through: the
-// others there are not in GPU memory.
+// staged takes blocks that have come to host memory on to the GPU. Where host memory need not have what the GPU has and is
+// full, they only pass through.
 func (h *Hierarchy) staged(id int32, now float64) {
 	worker := h.loads[h.transfers[id].load].worker
-	for _, block := range h.transfers[id].blocks {
-		h.hosts[worker].putSpare(block, now)
+	blocks := h.transfers[id].blocks
+	if h.exclusive {
+		for _, block := range blocks {
+			h.hosts[worker].putSpare(block, now)
+		}
+	} else {
+		h.store(host, worker, blocks, now)
 	}
 	h.sendOn(id, h.linkOf(hostToDevice, worker), now)
 }

@@ -93,7 +93,7 @@ func (h *Hierarchy) storeOf(tier, owner int) *store {
 }
 
 // below says where blocks go that a tier has no room for: from host memory to disk, or to the object store where there is
-// no disk; from disk, through host memory, to the object store.
+// no disk; from disk to the object store. A disk is read for that in the background, so that no request waits the longer.
 func (h *Hierarchy) below(tier, owner int) batches {
 	b := batches{h: h, to: h.object, id: none}
 	switch {
@@ -102,7 +102,7 @@ func (h *Hierarchy) below(tier, owner int) batches {
 	case tier == host:
 		b.link = h.linkOf(hostToObject, owner)
 	case tier == disk:
-		b.link = h.nodeLink(diskToHost, owner)
+		b.link = h.nodeLink(hostToObject, owner)
 	default:
 		b.to = nil
 	}

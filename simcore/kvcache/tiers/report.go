@@ -15,6 +15,7 @@ func (h *Hierarchy) Report(end float64) *metrics.Tiers {
 	}
 	out := &metrics.Tiers{LookedUpTokens: h.lookedUpTokens, HitTokens: h.hitTokens, Waits: h.waits.Summary(), WaitCount: h.waited}
 	h.advance(end)
+	end = h.latest // passes that begin before the end of a simulation count whole
 	var links [linkKinds]float64
 	for i := range h.links {
 		l := &h.links[i]

@@ -15,19 +15,78 @@ import (
 func (m *maker) repeat() {
 	users, requests := m.s.Users*m.s.Rate, m.s.Requests/m.s.Rate
 	var placed []placedUnit
-	number := 0
 	for after := range int(math.Ceil(requests)) {
+		part := min(1, requests-float64(after))
+		turn := m.turn(users, part)
 		for beside := range int(math.Ceil(users)) {
-			r := &repetition{maker: m, number: number, random: rand.New(rand.NewPCG(m.random.Uint64(), uint64(number)))}
+			r := &repetition{maker: m, number: m.repetitions, random: rand.New(rand.NewPCG(m.random.Uint64(), uint64(m.repetitions)))}
 			kept := r.pick(min(1, users-float64(beside)))
-			placed = r.place(placed, kept, float64(after)*m.span, min(1, requests-float64(after)))
-			number++
+			placed = r.place(placed, kept, turn(beside), float64(after)*m.span, part)
+			m.repetitions++
 		}
 	}
 	slices.SortStableFunc(placed, func(a, b placedUnit) int { return cmp.Compare(a.at, b.at) })
 	for _, p := range placed {
 		p.add()
 	}
+}
+
+// turnsTried is how many ways to turn a trace round are compared when only a part of its time is wanted.
+const turnsTried = 32
+
+// turn draws by how much the repetitions that run beside each other are turned round in time. Of each only a part of the
+// time may be wanted; then each has the part before that of the one before, so that together they have as much of
+// each time as can be, and of several draws the one whose number of requests is nearest to what the part should have is taken.
+func (m *maker) turn(users, part float64) func(beside int) float64 {
+	step := part * m.span
+	if part == 1 {
+		step = m.span / math.Ceil(users)
+	}
+	base, nearest := 0.0, math.Inf(1)
+	for try := range turnsTried {
+		drawn := m.drawTurn(m.random.Float64() * m.span)
+		if part == 1 || !m.timed {
+			base = drawn
+			break
+		}
+		off := math.Abs(m.inParts(drawn, step, users)/(float64(len(m.source.list))*users*part) - 1)
+		if try == 0 || off < nearest {
+			base, nearest = drawn, off
+		}
+	}
+	return func(beside int) float64 { return m.drawTurn(math.Mod(base+float64(beside)*step, max(m.span, 1))) }
+}
+
+// drawTurn is the distance from the first unit of the first one that starts so late. So times that are in ticks stay so.
+func (m *maker) drawTurn(late float64) float64 {
+	at, _ := slices.BinarySearch(m.starts, m.first+late)
+	if at == len(m.starts) {
+		return 0
+	}
+	return m.starts[at] - m.first
+}
+
+// inParts counts the requests in the parts of repetitions that run beside each other.
+func (m *maker) inParts(base, step, users float64) float64 {
+	requests := 0.0
+	for beside := range int(math.Ceil(users)) {
+		turn := m.drawTurn(math.Mod(base+float64(beside)*step, m.span))
+		for i := range m.units {
+			if m.own(&m.units[i], turn) < step {
+				requests += float64(len(m.units[i].requests)) * min(1, users-float64(beside))
+			}
+		}
+	}
+	return requests
+}
+
+// own is when a unit starts in a repetition's own time, turned round.
+func (m *maker) own(u *unit, turn float64) float64 {
+	own := u.start - m.first + turn
+	if own >= m.span {
+		own -= m.span
+	}
+	return own
 }
 
 // repetition is one copy of the trace.
@@ -53,22 +112,15 @@ func (r *repetition) pick(share float64) []bool {
 	return kept
 }
 
-// place adds the units that start in the first part of the trace's time, once all are turned round in it by the distance of
-// some unit from the first. Without times a part of a trace is its first units.
-func (r *repetition) place(placed []placedUnit, kept []bool, offset, part float64) []placedUnit {
-	turn := r.units[r.random.IntN(len(r.units))].start - r.first
-	if math.IsNaN(turn) {
-		turn = 0
-	}
+// place adds the units that start in the first part of the trace's time, once it is turned round. Without times a part of a
+// trace is its first units.
+func (r *repetition) place(placed []placedUnit, kept []bool, turn, offset, part float64) []placedUnit {
 	for n := range r.units {
 		u := &r.units[n]
 		if !kept[r.family[n]] {
 			continue
 		}
-		own := u.start - r.first + turn
-		if own >= r.span {
-			own -= r.span
-		}
+		own := r.own(u, turn)
 		inside := own < part*r.span
 		if !r.timed {
 			own, inside = u.start-r.first, float64(n) < part*float64(len(r.units))
@@ -163,21 +215,16 @@ func (r *repetition) blocks(ids []uint64, input int) []uint64 {
 		if part++; at != last {
 			part, last = 0, at
 		}
-		out = append(out, r.idOf(ids[at], part))
+		copy := r.number
+		if r.common[ids[at]] {
+			copy = -1
+		}
+		out = append(out, r.idOf(copy, ids[at], part))
 	}
 	return out
 }
 
-// idOf numbers the blocks of the synthesis in order of appearance.
-func (r *repetition) idOf(id uint64, part int) uint64 {
-	name := blockName{r.number + 1, id, part}
-	if r.common[id] {
-		name.copy = 0
-	}
-	number, known := r.ids[name]
-	if !known {
-		number = uint64(len(r.ids))
-		r.ids[name] = number
-	}
-	return number
+// idOf is the id of a part of one of the source's blocks in a repetition, or in all of them if that is -1.
+func (m *maker) idOf(repetition int, id uint64, part int) uint64 {
+	return (uint64(repetition+1)*uint64(len(m.common))+id)*uint64(m.parts) + uint64(part)
 }

@@ -37,6 +37,7 @@ func DefaultSynthesis() Synthesis {
 const (
 	maxSynthetic   = 1 << 24 // requests
 	maxRepetitions = 1 << 14
+	maxFactor      = 1e6
 )
 
 // Validate returns all problems of a synthesis.
@@ -46,8 +47,8 @@ func (s Synthesis) Validate() problem.List {
 		name   string
 		factor float64
 	}{{"requests", s.Requests}, {"users", s.Users}, {"rate", s.Rate}, {"input_length", s.InputLength}, {"output_length", s.OutputLength}} {
-		if !(f.factor > 0 && f.factor <= 1e6) {
-			l.Add(f.name, f.factor, "give a factor above 0, such as 2 for twice as much")
+		if !(f.factor > 0 && f.factor <= maxFactor) {
+			l.Add(f.name, f.factor, "give a factor above 0 and up to %g, such as 2 for twice as much", maxFactor)
 		}
 	}
 	if !(s.Sharing >= 0 && s.Sharing <= 1) {
@@ -84,7 +85,7 @@ func Synthesize(w *workload.Workload, s Synthesis) (*workload.Workload, []string
 	}
 	out, err := m.out.build()
 	if err == nil && s.Sharing < 1 {
-		out, err = m.shareLess(out)
+		out, err = m.shareLess(out, &said)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -100,17 +101,20 @@ type maker struct {
 	out    requests
 	units  []unit // sessions, or plays of a graph
 	family []int  // of each unit
-	// families counts them; common says which ids stay the same in all repetitions.
+	// families counts them; common says which of the source's ids, numbered from 0, stay the same in all repetitions.
 	families int
-	common   map[uint64]bool
+	common   []bool
 	// first is when the trace starts, span the time after which the next repetition does, in ms. A trace that is not timed
 	// does not say when its units start, or they all start together.
-	first   float64
-	span    float64
-	timed   bool
-	random  *rand.Rand
-	ids     map[blockName]uint64
-	dropped int
+	first  float64
+	span   float64
+	timed  bool
+	starts []float64 // of the units that have one, in order
+	random *rand.Rand
+	// parts is the most blocks that one of the source's becomes, repetitions how many were made.
+	parts       int
+	repetitions int
+	dropped     int
 }
 
 // unit is a set of requests that stay together.
@@ -119,17 +123,10 @@ type unit struct {
 	start    float64 // in ms; NaN when the source does not say
 }
 
-// blockName is a block of a synthesis: of which repetition, or 0 for those in common, from which one it is made, and which
-// of the several that a longer prompt makes of it.
-type blockName struct {
-	copy int
-	id   uint64
-	part int
-}
-
 func newMaker(w *workload.Workload, s Synthesis) *maker {
-	m := &maker{s: s, source: takeApart(w), random: rand.New(rand.NewPCG(s.Seed, 0x74726163)), ids: map[blockName]uint64{}, common: map[uint64]bool{}}
+	m := &maker{s: s, source: takeApart(w), random: rand.New(rand.NewPCG(s.Seed, 0x74726163)), parts: int(math.Ceil(s.InputLength)) + 1}
 	m.out = requests{name: w.Name + " synthesized", graph: w.Graph != nil}
+	m.numberIDs()
 	m.findUnits(w)
 	m.findFamilies()
 	return m
@@ -137,9 +134,10 @@ func newMaker(w *workload.Workload, s Synthesis) *maker {
 
 // shareLess replaces the ends of what prompts share by blocks of their own, until a cache without limit hits as much less
 // as was asked for.
-func (m *maker) shareLess(whole *workload.Workload) (*workload.Workload, error) {
+func (m *maker) shareLess(whole *workload.Workload, said *notes) (*workload.Workload, error) {
 	reuse := workload.Stats(whole).Reuse
 	if reuse == nil || reuse.Ideal == 0 {
+		said.add("sharing has no effect: the trace's prompts share nothing, or it does not say so")
 		return whole, nil
 	}
 	target := reuse.Ideal * m.s.Sharing
@@ -221,7 +219,7 @@ type chainBlock struct {
 func (m *maker) cut(full []workload.GraphRequest, known []int, keep float64) []workload.GraphRequest {
 	random := rand.New(rand.NewPCG(m.s.Seed, 0x637574))
 	out := slices.Clone(full)
-	next := uint64(len(m.ids))
+	next := m.idOf(m.repetitions, 0, 0) // beyond all others
 	for i := range out {
 		n := int(float64(known[i])*keep + random.Float64())
 		if n >= known[i] {
@@ -235,6 +233,23 @@ func (m *maker) cut(full []workload.GraphRequest, known []int, keep float64) []w
 		out[i].Hashes = ids
 	}
 	return out
+}
+
+// numberIDs numbers the ids of the source in order of appearance.
+func (m *maker) numberIDs() {
+	number := map[uint64]uint64{}
+	for i := range m.source.list {
+		ids := m.source.list[i].Hashes
+		for k, id := range ids {
+			n, known := number[id]
+			if !known {
+				n = uint64(len(number))
+				number[id] = n
+			}
+			ids[k] = n
+		}
+	}
+	m.common = make([]bool, len(number))
 }
 
 // findUnits groups the requests and measures the time that a repetition takes.
@@ -267,8 +282,8 @@ func (m *maker) findUnits(w *workload.Workload) {
 		}
 	}
 	m.first, m.span = 0, spanOf(starts)
-	if len(starts) > 0 {
-		m.first = slices.Min(starts)
+	if m.starts = starts; len(starts) > 0 { // which are sorted now
+		m.first = starts[0]
 	}
 	if m.timed = m.span > 0; !m.timed { // the next repetition follows the end of this one
 		times := newSchedule(w)
@@ -309,8 +324,8 @@ func spanOf(starts []float64) float64 {
 
 // findFamilies joins units that share a block, unless a fiftieth of all units have it.
 func (m *maker) findFamilies() {
-	units := map[uint64]int{} // how many units have an id
-	last := map[uint64]int{}  // the last of them, plus one
+	units := make([]int, len(m.common)) // how many have each id
+	last := make([]int, len(m.common))  // the last of them, plus one
 	for n, u := range m.units {
 		for _, i := range u.requests {
 			for _, id := range m.source.list[i].Hashes {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"math"
 	"os"
@@ -369,4 +370,59 @@ func TestTargets(t *testing.T) {
 			t.Errorf("%+v: %q", test.target, got)
 		}
 	}
+}
+
+// TestWekaCorpus writes each trace of the kv-cache-tester corpus again and compares requests and dependencies.
+func TestWekaCorpus(t *testing.T) {
+	shared := os.Getenv("SHARED_DATA_DIR")
+	if shared == "" {
+		shared = filepath.Join("..", "..", "..", "..", "shared")
+	}
+	traces, err := filepath.Glob(filepath.Join(shared, "traces", "weka", "trace_*.json"))
+	if err != nil || len(traces) == 0 {
+		t.Skip("needs traces/weka: set SHARED_DATA_DIR to the folder that holds traces")
+	}
+	load := func(path string) *workload.Workload {
+		trace := workload.DefaultTraceSpec()
+		trace.Path = path
+		w, err := workload.Spec{Trace: &trace}.Load(context.Background(), workload.Source{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	for _, path := range traces {
+		w := load(path)
+		files, notes, err := writtenFolder(w, "")
+		if err != nil || len(files) != 1 || len(notes) > 0 {
+			t.Fatalf("%s: %d files, %v %q", path, len(files), err, notes)
+		}
+		again := filepath.Join(t.TempDir(), "again.json")
+		for _, text := range files {
+			if err := os.WriteFile(again, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(anonymousGraph(w), anonymousGraph(load(again)), cmpopts.EquateApprox(0, 1e-3), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: %.1000s", filepath.Base(path), diff)
+		}
+	}
+}
+
+// anonymousGraph is graphOf without names of requests, and with a sum of the hash ids in order of appearance.
+func anonymousGraph(w *workload.Workload) []graphRequest {
+	list := graphOf(w)
+	ids := map[uint64]uint64{}
+	for i := range list {
+		list[i].ID, list[i].Play = "", ""
+		sum := fnv.New64a()
+		for _, id := range list[i].Hashes {
+			if _, known := ids[id]; !known {
+				ids[id] = uint64(len(ids))
+			}
+			fmt.Fprint(sum, ids[id], " ")
+		}
+		list[i].Hashes = []uint64{sum.Sum64()}
+	}
+	return list
 }

@@ -272,3 +272,30 @@ func ExampleSynthesize() {
 	fmt.Println(more.Requests(), "requests")
 	// Output: 3000 requests
 }
+
+// TestSynthesizeUneven checks that a part of the time of a trace whose load swells has about the requests of its part.
+func TestSynthesizeUneven(t *testing.T) {
+	b := workload.NewBuilder("swelling", 0)
+	for i := range 4000 {
+		b.Add(workload.Request{ArrivalMs: 60_000 * math.Sqrt(float64(i)), Input: 100, Output: 1 + i/40})
+	}
+	w, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(8) {
+		for _, rate := range []float64{.5, 1.5, 2, 4} {
+			s := DefaultSynthesis()
+			s.Rate, s.Seed = rate, seed
+			made, _, err := Synthesize(w, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, b := workload.Stats(w), workload.Stats(made)
+			requests, speed, output := float64(b.Requests)/4000, b.Arrivals.Rate/a.Arrivals.Rate, b.OutputTokens.Mean/a.OutputTokens.Mean
+			if math.Abs(requests-1) > .07 || math.Abs(speed/rate-1) > .08 || rate == math.Trunc(rate) && math.Abs(output-1) > .02 {
+				t.Errorf("rate %g, seed %d: requests x%.3f, rate x%.3f, output x%.3f", rate, seed, requests, speed, output)
+			}
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package simcore
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+
+	"github.com/servegrid/servegrid/simcore/problem"
+	"github.com/servegrid/servegrid/simcore/rules"
+	"github.com/servegrid/servegrid/simcore/workload"
+)
+
+// The presets of the AgentX scenario.
+const (
+	// AgentXRFC is the benchmark as its request for comments describes it.
+	AgentXRFC = "rfc"
+	// AgentXInferenceX is the benchmark as InferenceX runs it.
+	AgentXInferenceX = "ix"
+)
+
+// AgentX is the scenario of that benchmark (spec/workloads.md §3): users who each play one conversation of an agent after
+// another. The first ones start somewhere in the middle, after their beginnings have been put into the cache; then the
+// measured window runs. load.concurrency is the number of users. What is -1 is as the preset has it.
+type AgentX struct {
+	// Preset is "rfc", the benchmark as its request for comments describes it, or "ix", as InferenceX runs it; empty means no
+	// such scenario.
+	Preset string `json:"preset"`
+	// Seed draws the order of conversations and where the first ones start.
+	Seed uint64 `json:"seed"`
+	// DurationS is how long the measured window lasts, in s; no request starts after it.
+	DurationS float64 `json:"duration_s"`
+	// GraceS is how long requests under way at its end may take to be measured, in s.
+	GraceS float64 `json:"grace_s"`
+	// StartMin is the least share of a conversation that a user's first one has behind it: of its turns with the preset rfc,
+	// of its time with ix.
+	StartMin float64 `json:"start_min"`
+	// StartMax is the most of it.
+	StartMax float64 `json:"start_max"`
+	// GapCapS bounds the time between an answer and the next request, in s; 0 means no bound.
+	GapCapS float64 `json:"gap_cap_s"`
+	// TreeIdleCapS bounds how long a conversation does nothing, in s; 0 means no bound.
+	TreeIdleCapS float64 `json:"tree_idle_cap_s"`
+	// GlobalIdleCapS bounds how long all conversations do nothing, in s; 0 means no bound.
+	GlobalIdleCapS float64 `json:"global_idle_cap_s"`
+	// PrimersPerUser is how many more requests warm the cache up than one for each agent that goes on.
+	PrimersPerUser int `json:"primers_per_user"`
+}
+
+// DefaultAgentX has no scenario, and all settings as the preset has them.
+func DefaultAgentX() AgentX {
+	return AgentX{Seed: 42, DurationS: -1, GraceS: -1, StartMin: -1, StartMax: -1, GapCapS: -1, TreeIdleCapS: -1, GlobalIdleCapS: -1, PrimersPerUser: -1}
+}
+
+// Enabled reports whether there is such a scenario.
+func (a AgentX) Enabled() bool { return a.Preset != "" }
+
+// agentXPresets are the settings of the presets (spec/workloads.md §3.1, §3.3).
+var agentXPresets = map[string]AgentX{
+	AgentXRFC:        {DurationS: 1800, GraceS: 0, StartMin: 0, StartMax: .7, GapCapS: 60, TreeIdleCapS: 0, GlobalIdleCapS: 0, PrimersPerUser: 0},
+	AgentXInferenceX: {DurationS: 3600, GraceS: 30, StartMin: .25, StartMax: .75, GapCapS: 0, TreeIdleCapS: 300, GlobalIdleCapS: 10, PrimersPerUser: 10},
+}
+
+// settings lists the settings that a preset fills in.
+func (a *AgentX) settings() []struct {
+	key   string
+	value *float64
+} {
+	return []struct {
+		key   string
+		value *float64
+	}{
+		{"duration_s", &a.DurationS}, {"grace_s", &a.GraceS}, {"start_min", &a.StartMin}, {"start_max", &a.StartMax}, {"gap_cap_s", &a.GapCapS},
+		{"tree_idle_cap_s", &a.TreeIdleCapS}, {"global_idle_cap_s", &a.GlobalIdleCapS},
+	}
+}
+
+// filled is the scenario with what its preset has.
+func (a AgentX) filled() AgentX {
+	preset := agentXPresets[a.Preset]
+	own, given := a.settings(), preset.settings()
+	for i := range own {
+		if *own[i].value == -1 {
+			*own[i].value = *given[i].value
+		}
+	}
+	if a.PrimersPerUser == -1 {
+		a.PrimersPerUser = preset.PrimersPerUser
+	}
+	return a
+}
+
+// validateAgentX returns the problems of the scenario, by key path.
+func (c Config) validateAgentX(set rules.Set) problem.List {
+	var l problem.List
+	a := c.AgentX
+	if !a.Enabled() {
+		return nil
+	}
+	if _, known := agentXPresets[a.Preset]; !known {
+		l.Add("agentx.preset", a.Preset, "use one of: %s; or leave it out", strings.Join([]string{AgentXRFC, AgentXInferenceX}, ", "))
+		return l
+	}
+	if c.Load.Mode != LoadConcurrency {
+		l.Add("load.mode", c.Load.Mode, "the AgentX scenario has a number of users: use mode %s, and give it as load.concurrency", LoadConcurrency)
+	}
+	if c.Load.MaxSimTimeSeconds > 0 {
+		l.Add("load.max_sim_time_seconds", c.Load.MaxSimTimeSeconds, "the AgentX scenario ends by itself; use agentx.duration_s")
+	}
+	if set.NoGraphLanes {
+		l.Add("agentx.preset", a.Preset, "the releases that compat stands for have no such scenario; leave compat or agentx out")
+	}
+	for _, s := range a.settings() {
+		if v := *s.value; v != -1 && !(v >= 0) || math.IsInf(v, 0) {
+			l.Add("agentx."+s.key, v, "give 0 or more, or -1 for what the preset has")
+		}
+	}
+	if a.PrimersPerUser < -1 {
+		l.Add("agentx.primers_per_user", a.PrimersPerUser, "give 0 or more, or -1 for what the preset has")
+	}
+	if f := a.filled(); f.DurationS == 0 {
+		l.Add("agentx.duration_s", f.DurationS, "give a window above 0 seconds")
+	} else if f.StartMin > f.StartMax || f.StartMax > 1 {
+		l.Add("agentx.start_max", f.StartMax, "give a share from start_min, %v, to 1", f.StartMin)
+	}
+	return l
+}
+
+// playsAhead is how many conversations a user is expected to play after the first one; a run that needs more starts again
+// with twice as many.
+const playsAhead = 2
+
+// simulateAgentX expands the conversations of a workload to those of the scenario, and simulates them.
+func simulateAgentX(ctx context.Context, cfg Config, base *workload.Workload, opt Options) (*simulation, error) {
+	if base.Graph == nil {
+		return nil, errNoGraph
+	}
+	for ahead := playsAhead; ; ahead *= 2 {
+		plan := cfg.agentXPlan(ahead)
+		if opt.plan != nil {
+			opt.plan(&plan)
+		}
+		w, scenario, err := workload.AgentX(base, plan)
+		if err != nil {
+			return nil, err
+		}
+		s, err := newSimulation(ctx, cfg, w, opt)
+		if err != nil {
+			return nil, err
+		}
+		s.scenario = &agentXRun{AgentXScenario: *scenario, base: base, cfg: cfg.AgentX.filled()}
+		if err := s.run(); err != nil || !s.scenario.exhausted {
+			return s, err
+		}
+	}
+}
+
+// agentXPlan is what a workload is expanded to.
+func (c Config) agentXPlan(ahead int) workload.AgentXPlan {
+	a := c.AgentX.filled()
+	cap := a.GapCapS * 1000
+	if cap == 0 {
+		cap = math.Inf(1)
+	}
+	return workload.AgentXPlan{
+		Users: c.Load.Concurrency, Seed: a.Seed, Shuffle: true, StartMin: a.StartMin, StartMax: a.StartMax, ByTurn: a.Preset == AgentXRFC,
+		PrimerTokens: 1, PrimersPerUser: a.PrimersPerUser, GapCapMs: cap, ContextLength: c.Stages()[0].Engine.ContextLength,
+		DropLong: a.Preset == AgentXInferenceX, Private: true, Plays: ahead * c.Load.Concurrency,
+	}
+}
+
+var errNoGraph = errors.New("agentx: the scenario plays conversations of agents; use a trace of format weka, dynamo with sessions, or agentic_mooncake")
