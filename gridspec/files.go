@@ -13,11 +13,11 @@ import (
 // CheckTraces reports the trace files of points that do not exist or cannot be read, as [Problems] with the keys
 // that name them. Whether a trace is sound shows when it is loaded.
 func (s *Spec) CheckTraces(points []Point) error {
-	used := map[string]bool{}
+	used := map[string]bool{} // files, and whether each may be a folder
 	for _, p := range points {
 		if p.Workload.Trace != nil && p.SkipReason == "" {
 			for _, file := range traceFiles(p.Workload.Trace) {
-				used[file] = true
+				used[file] = used[file] || p.Workload.Trace.MayBeFolder()
 			}
 		}
 	}
@@ -26,8 +26,9 @@ func (s *Spec) CheckTraces(points []Point) error {
 	}
 	c := collector{origins: s.layers.parser.origins}
 	visitFiles(s.layers.koanf.Raw(), isTraceFile, func(at, path string) string {
-		if file := absolutePath(path, s.Dir); used[file] {
-			if why := unreadable(file); why != "" {
+		file := absolutePath(path, s.Dir)
+		if folder, ok := used[file]; ok {
+			if why := unreadable(file, folder); why != "" {
 				c.add(at, path, "%s", why)
 			}
 		}
@@ -37,17 +38,17 @@ func (s *Spec) CheckTraces(points []Point) error {
 	return c.problems.err()
 }
 
-// unreadable says why a trace file cannot be read; empty means that it can. Pipes are left alone, because opening
-// one takes what is in it.
-func unreadable(path string) string {
+// unreadable says why a trace file, or perhaps a folder of them, cannot be read; empty means that it can. Pipes are left
+// alone, because opening one takes what is in it.
+func unreadable(path string, folder bool) string {
 	if path == "-" {
 		return ""
 	}
 	info, err := os.Stat(path)
 	switch {
-	case err == nil && info.IsDir():
+	case err == nil && info.IsDir() && !folder:
 		return "it is a folder; name a trace file"
-	case err == nil && !info.Mode().IsRegular():
+	case err == nil && !info.Mode().IsRegular() && !info.IsDir():
 		return ""
 	case err == nil:
 		var f *os.File

@@ -14,6 +14,9 @@ func TestCheckTraces(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "there.jsonl"), []byte("damaged"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Mkdir(filepath.Join(dir, "captures"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	check := func(spec string) error {
 		t.Helper()
 		s, err := gridspec.Load(gridspec.Source{Path: filepath.Join(dir, "grid.yaml"), Data: []byte(spec)})
@@ -28,7 +31,8 @@ workload:
   - trace: {paths: [there.jsonl, gone.jsonl]}
   - trace: {path: "-"}
   - trace: {path: unused.jsonl}
-  - trace: {path: .}
+  - trace: {path: ., format: mooncake}
+  - trace: {path: captures, format: weka}
 exclude: ["workload == 'unused.jsonl'"]
 `)
 	checkProblems(t, err, []string{

@@ -242,6 +242,7 @@ func (t *Table) addProvenance(rows []Row) {
 // could have them.
 func (t *Table) addMetrics(rows []Row) {
 	underSLA := slices.ContainsFunc(rows, func(r Row) bool { return r.Point.Config.SLA.Set() })
+	scenario := slices.ContainsFunc(rows, func(r Row) bool { return r.Point.Config.AgentX.Enabled() })
 	known := slices.ContainsFunc(rows, func(r Row) bool { return r.Point.GPUPrice != metrics.GPUPrice{} })
 	for i, f := range metrics.Fields() {
 		c := metricColumn(f, len(rows))
@@ -252,7 +253,7 @@ func (t *Table) addMetrics(rows []Row) {
 			}
 			setMetric(c, r, row.Metrics[i])
 		}
-		wanted := isGoodput(f.Name) && underSLA || isCost(f.Name) && known
+		wanted := isGoodput(f.Name) && underSLA || isCost(f.Name) && known || scenario && metrics.OfAgentX(f.Name)
 		if f.Optional && !wanted && c.allNull() {
 			continue
 		}

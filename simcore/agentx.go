@@ -21,7 +21,7 @@ const (
 
 // AgentX is the scenario of that benchmark (spec/workloads.md §3): users who each play one conversation of an agent after
 // another. The first ones start somewhere in the middle, after their beginnings have been put into the cache; then the
-// measured window runs. load.concurrency is the number of users. What is -1 is as the preset has it.
+// measured window runs. load.concurrency is the number of users. What is -1 (null in a spec) is as the preset has it.
 type AgentX struct {
 	// Preset is "rfc", the benchmark as its request for comments describes it, or "ix", as InferenceX runs it; empty means no
 	// such scenario.
@@ -90,6 +90,12 @@ func (a AgentX) filled() AgentX {
 	return a
 }
 
+// What the scenario's settings are at most.
+const (
+	maxAgentXSeconds = 1e6
+	maxPrimers       = 1000
+)
+
 // validateAgentX returns the problems of the scenario, by key path.
 func (c Config) validateAgentX(set rules.Set) problem.List {
 	var l problem.List
@@ -111,12 +117,15 @@ func (c Config) validateAgentX(set rules.Set) problem.List {
 		l.Add("agentx.preset", a.Preset, "the releases that compat stands for have no such scenario; leave compat or agentx out")
 	}
 	for _, s := range a.settings() {
-		if v := *s.value; v != -1 && !(v >= 0) || math.IsInf(v, 0) {
-			l.Add("agentx."+s.key, v, "give 0 or more, or -1 for what the preset has")
+		if v := *s.value; v != -1 && !(v >= 0 && v <= maxAgentXSeconds) {
+			l.Add("agentx."+s.key, v, "give 0 to %g, or null for the preset's", float64(maxAgentXSeconds))
 		}
 	}
-	if a.PrimersPerUser < -1 {
-		l.Add("agentx.primers_per_user", a.PrimersPerUser, "give 0 or more, or -1 for what the preset has")
+	if a.PrimersPerUser < -1 || a.PrimersPerUser > maxPrimers {
+		l.Add("agentx.primers_per_user", a.PrimersPerUser, "give 0 to %d, or null for the preset's", maxPrimers)
+	}
+	if c.Load.Speedup != 1 {
+		l.Add("load.speedup", c.Load.Speedup, "the AgentX scenario plays conversations at their recorded speed; leave it out")
 	}
 	if f := a.filled(); f.DurationS == 0 {
 		l.Add("agentx.duration_s", f.DurationS, "give a window above 0 seconds")
@@ -136,11 +145,14 @@ func simulateAgentX(ctx context.Context, cfg Config, base *workload.Workload, op
 		return nil, errNoGraph
 	}
 	for ahead := playsAhead; ; ahead *= 2 {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		plan := cfg.agentXPlan(ahead)
 		if opt.plan != nil {
 			opt.plan(&plan)
 		}
-		w, scenario, err := workload.AgentX(base, plan)
+		w, scenario, err := workload.AgentX(ctx, base, plan)
 		if err != nil {
 			return nil, err
 		}
@@ -154,6 +166,9 @@ func simulateAgentX(ctx context.Context, cfg Config, base *workload.Workload, op
 		}
 	}
 }
+
+// AgentXPlays is the number of plays that conversations are expanded to at first.
+func (c Config) AgentXPlays() int { return (1 + playsAhead) * c.Load.Concurrency }
 
 // agentXPlan is what a workload is expanded to.
 func (c Config) agentXPlan(ahead int) workload.AgentXPlan {

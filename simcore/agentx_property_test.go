@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/servegrid/servegrid/simcore/perfmodel"
+	"github.com/servegrid/servegrid/simcore/router"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
@@ -54,6 +55,11 @@ func TestAgentXProperties(t *testing.T) {
 		cfg.Engine.BlockSize, cfg.Engine.NumGPUBlocks = 16, 4096
 		cfg.Timing.Source, cfg.Timing.PrefillMs, cfg.Timing.DecodeMs = perfmodel.SourceFixed, 20, 3
 		cfg.Deployment.Workers = rapid.IntRange(1, 3).Draw(t, "workers")
+		if rapid.Bool().Draw(t, "pools") {
+			cfg.Deployment.Mode = ModeDisaggregated
+			cfg.Prefill, cfg.Decode = Stage{cfg.Engine, cfg.Timing}, Stage{cfg.Engine, cfg.Timing}
+		}
+		cfg.Router.Policy = rapid.SampledFrom([]string{router.PolicyRoundRobin, router.PolicyKVRouter, router.PolicySessionAffinity}).Draw(t, "router")
 		cfg.Load.Mode, cfg.Load.Concurrency = LoadConcurrency, rapid.IntRange(1, 5).Draw(t, "users")
 		cfg.AgentX.Preset = rapid.SampledFrom([]string{AgentXRFC, AgentXInferenceX}).Draw(t, "preset")
 		cfg.AgentX.DurationS, cfg.AgentX.Seed = rapid.Float64Range(1, 120).Draw(t, "duration"), rapid.Uint64().Draw(t, "seed")

@@ -26,8 +26,8 @@ type agentXGolden struct {
 	ProfileStartMs float64
 	DurationS      float64 // 0: each lane plays its first play and no more
 	Issued         int64
-	PlaysStarted   int
-	PlaysCompleted int
+	PlaysStarted   int64
+	PlaysCompleted int64
 	ObservationMs  float64
 	Requests       [][]any // id, arrival, first token, last token, reused tokens; the recorded tables stop at 60
 }
@@ -114,6 +114,9 @@ func (g agentXGolden) check(t *testing.T) {
 	}
 	if report.NumRequests != g.Issued || math.Abs(report.DurationMs-g.ObservationMs) > 1e-3 {
 		t.Errorf("%d requests in %v ms, want %d in %v", report.NumRequests, report.DurationMs, g.Issued, g.ObservationMs)
+	}
+	if a := report.AgentX; a.StartedPlays != g.PlaysStarted || a.CompletedPlays != g.PlaysCompleted {
+		t.Errorf("%d plays started and %d completed, want %d and %d", a.StartedPlays, a.CompletedPlays, g.PlaysStarted, g.PlaysCompleted)
 	}
 }
 

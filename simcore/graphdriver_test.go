@@ -168,3 +168,44 @@ func TestGraphRefusals(t *testing.T) {
 		})
 	}
 }
+
+// BenchmarkRunGraph simulates 1,500 plays of eight requests each: a main agent whose second turn joins two subagents.
+func BenchmarkRunGraph(b *testing.B) {
+	builder := workload.NewGraphBuilder("graph", 64)
+	add := func(play int, session string, hashes []uint64, floor float64) int32 {
+		return builder.Add(workload.GraphRequest{
+			Request: workload.Request{Session: fmt.Sprint(play, session), Hashes: hashes, Input: 64 * len(hashes), Output: 50},
+			Play:    fmt.Sprint(play), NotBeforeMs: floor, RecordedStartMs: math.NaN(), RecordedEndMs: math.NaN(),
+		})
+	}
+	for play := range 1500 {
+		prompt := []uint64{1, 2, 3, 4}
+		main := add(play, "main", prompt, float64(play)*200)
+		joined := []workload.Edge{{From: main, DelayMs: 100}}
+		for sub := range 2 {
+			session, ids := fmt.Sprint("sub", sub), []uint64{10, 11, uint64(1000 + 2*play + sub)}
+			before := workload.Edge{From: main, Trigger: workload.OnDispatch, DelayMs: 50, Relation: workload.Spawn}
+			for turn := range 2 {
+				r := add(play, session, append(ids, uint64(100_000+10*play+2*sub+turn)), math.Inf(-1))
+				builder.AddEdge(r, before)
+				before = workload.Edge{From: r, DelayMs: 30}
+			}
+			joined = append(joined, workload.Edge{From: before.From, DelayMs: 20, Relation: workload.Join})
+		}
+		for turn := range 3 {
+			prompt = append(prompt, uint64(200_000+10*play+turn))
+			r := add(play, "main", prompt, math.Inf(-1))
+			for _, e := range joined {
+				builder.AddEdge(r, e)
+			}
+			joined = []workload.Edge{{From: r, DelayMs: 100}}
+		}
+	}
+	w, err := builder.Build()
+	if err != nil {
+		b.Fatal(err)
+	}
+	cfg := DefaultConfig()
+	cfg.Deployment.Workers = 8
+	benchmarkRun(b, cfg, w)
+}

@@ -159,10 +159,13 @@ func (s *simulation) collectCompleted(q *engine.Request) {
 	if q.Tokens == 0 {
 		return
 	}
-	t.durationMs = max(t.durationMs, q.LastTokenMs)
-	if s.scenario != nil && (t.firstMs == 0 || q.ArrivalMs < t.firstMs) {
-		t.firstMs = q.ArrivalMs
+	if s.scenario != nil {
+		if t.durationMs == 0 {
+			t.firstMs = q.ArrivalMs
+		}
+		t.firstMs = min(t.firstMs, q.ArrivalMs)
 	}
+	t.durationMs = max(t.durationMs, q.LastTokenMs)
 	t.ttft.Add(q.FirstTokenMs - q.ArrivalMs)
 	t.e2e.Add(q.LastTokenMs - q.ArrivalMs)
 	if q.Tokens > 1 {

@@ -1,6 +1,7 @@
 package simcore
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -81,6 +82,35 @@ func TestResolveTransfer(t *testing.T) {
 			t.Errorf("%s: %v", test.name, problems)
 		} else if tokens := got.Prefill.Engine.KVBytesPerToken; tokens != test.want {
 			t.Errorf("%s: %d bytes a token, want %d", test.name, tokens, test.want)
+		}
+	}
+}
+
+// TestLoadBounds checks what loads may be: beyond the bounds, times lose their fractions or run out.
+func TestLoadBounds(t *testing.T) {
+	for _, test := range []struct {
+		load    Load
+		problem string
+	}{
+		{Load{Mode: LoadTrace, Speedup: 1e-6}, ""},
+		{Load{Mode: LoadTrace, Speedup: 1e9}, ""},
+		{Load{Mode: LoadTrace, Speedup: 1e-320}, "load.speedup: 1e-320 is not allowed; give a ratio from 1e-06 to 1e+09"},
+		{Load{Mode: LoadTrace, Speedup: math.NaN()}, "load.speedup: NaN is not allowed"},
+		{Load{Mode: LoadTrace, Speedup: math.Inf(1)}, "load.speedup: +Inf is not allowed"},
+		{Load{Mode: LoadTrace}, "load.speedup: 0 is not allowed"},
+		{Load{Mode: LoadRate, Speedup: 1, Rate: 2}, ""},
+		{Load{Mode: LoadRate, Speedup: 1, Rate: 1e-300}, "load.rate: 1e-300 is not allowed; mode rate needs a number of sessions per second from 1e-06 to 1e+09"},
+		{Load{Mode: LoadRate, Speedup: 1}, "load.rate: 0 is not allowed"},
+		{Load{Mode: LoadTrace, Speedup: 1, Rate: 2}, "load.rate: 2 is not allowed; only mode rate takes it"},
+		{Load{Mode: LoadConcurrency, Speedup: 1}, "load.concurrency: 0 is not allowed; mode concurrency needs 1 or more"},
+		{Load{Mode: LoadTrace, Speedup: 1, MaxSimTimeSeconds: -1}, "load.max_sim_time_seconds: -1 is not allowed"},
+		{Load{Mode: "burst", Speedup: 1}, "load.mode: burst is not allowed"},
+	} {
+		cfg := DefaultConfig()
+		cfg.Load = test.load
+		_, problems := cfg.Resolve()
+		if len(problems) > 1 || (len(problems) == 0) != (test.problem == "") || len(problems) == 1 && !strings.HasPrefix(problems[0].Error(), test.problem) {
+			t.Errorf("%+v: %v, want %q", test.load, problems, test.problem)
 		}
 	}
 }

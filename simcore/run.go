@@ -141,14 +141,14 @@ func (c Config) suits(w *workload.Workload, set rules.Set) error {
 		return fmt.Errorf("load.mode: trace needs the start of every session, and the first turn of session %s of %s has no timestamp; use mode concurrency or rate",
 			w.SessionName(session), w.Name)
 	}
-	if w.Graph == nil {
-		return nil
-	}
-	if c.Load.Mode != LoadTrace && set.NoGraphLanes {
+	pools := c.Deployment.Mode == ModeDisaggregated && set.NoGraphPools
+	switch {
+	case w.Graph != nil && c.Load.Mode != LoadTrace && set.NoGraphLanes:
 		return fmt.Errorf("load.mode: the requests of %s wait for each other, and with compat %s they are replayed with mode trace only; leave compat out", w.Name, c.Compat)
-	}
-	if c.Deployment.Mode == ModeDisaggregated && set.NoGraphPools {
+	case w.Graph != nil && pools:
 		return fmt.Errorf("deployment.mode: the requests of %s wait for each other, and with compat %s they are replayed with mode aggregated only; leave compat out", w.Name, c.Compat)
+	case w.Format == workload.FormatMooncakeDelta && pools:
+		return fmt.Errorf("deployment.mode: %s is of format %s, which is replayed with mode aggregated only under compat %s; leave compat out", w.Name, w.Format, c.Compat)
 	}
 	return nil
 }

@@ -97,6 +97,10 @@ func blocksOf(requests []workload.Request, blockSize int) int {
 func TestInstantHostMemoryIsLikeGPUMemory(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w, requests, cfg := underPressure(rt)
+		for i := range requests {
+			requests[i].PlannedOutput = nil // a token may take a slot before its block is known to be cached
+		}
+		w = build(rt, w.BlockSize, requests)
 		copies := cfg.Engine.Type == engine.TypeVLLM
 		if copies {
 			cfg.Deployment.Workers = 1
@@ -111,7 +115,7 @@ func TestInstantHostMemoryIsLikeGPUMemory(t *testing.T) {
 		cfg.Engine.NumGPUBlocks = fits + rapid.IntRange(0, 5).Draw(rt, "spare")
 		host := rapid.OneOf(rapid.IntRange(1, 10), rapid.IntRange(1, 100)).Draw(rt, "host blocks")
 		if cfg.Engine.Type == engine.TypeSGLang {
-			host = 10_000 // what goes first depends on what is beside it in the tree
+			host = 10_000                                        // what goes first depends on what is beside it in the tree
 			cfg.Engine.SGLang.SchedulePolicy = engine.PolicyFIFO // the other one looks at GPU memory
 		}
 
@@ -216,6 +220,9 @@ func TestTierFigures(t *testing.T) {
 	loads := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		w, _, cfg := underPressure(rt)
+		if rapid.IntRange(0, 3).Draw(rt, "capped") == 0 {
+			cfg.Load.MaxSimTimeSeconds = rapid.Float64Range(.05, 2).Draw(rt, "cap")
+		}
 		inPools(rt, &cfg)
 		drawTiers(rt, &cfg.Tiers)
 		o := simulate(rt, cfg, w, Options{})
@@ -230,17 +237,18 @@ func TestTierFigures(t *testing.T) {
 			waitMs += r.Life.LoadWaitMs
 		}
 		below := figures.HitTokens[1] + figures.HitTokens[2] + figures.HitTokens[3]
-		if bytes := figures.Links[1].Bytes; bytes != 1000*float64(below) || below != loaded {
+		ended := cfg.Load.MaxSimTimeSeconds == 0 // otherwise some may be on their way
+		if bytes := figures.Links[1].Bytes; ended && (bytes != 1000*float64(below) || below != loaded) {
 			rt.Fatalf("%v bytes loaded for %d hits, and requests loaded %d tokens", bytes, below, loaded)
 		}
-		if sum := figures.Waits.Mean * float64(figures.WaitCount); math.Abs(sum-waitMs) > 1e-9*(1+sum) {
+		if sum := figures.Waits.Mean * float64(figures.WaitCount); ended && math.Abs(sum-waitMs) > 1e-9*(1+sum) {
 			rt.Fatalf("requests waited %v ms, the report says %v", waitMs, sum)
 		}
 		if below+figures.HitTokens[0] > figures.LookedUpTokens {
 			rt.Fatalf("hits %v of %d tokens", figures.HitTokens, figures.LookedUpTokens)
 		}
 		for i, capacity := range []int{cfg.Tiers.NumG2Blocks, cfg.Tiers.NumG3Blocks} {
-			if u := figures.Stores[i]; u.PeakBlocks > int64(capacity) || u.MeanBlocks > float64(u.PeakBlocks) {
+			if u := figures.Stores[i]; u.PeakBlocks > int64(capacity) || u.MeanBlocks > float64(u.PeakBlocks)*(1+1e-12) {
 				rt.Fatalf("tier %d: %+v of %d blocks", i+2, u, capacity)
 			}
 		}

@@ -12,6 +12,12 @@ import (
 // maxWorkers bounds a deployment.
 const maxWorkers = 1 << 20
 
+// Speedups and rates beyond these stretch or press a run so much that its times in ms lose their fractions.
+const (
+	minRatio = 1e-6
+	maxRatio = 1e9
+)
+
 // validate returns the problems of the configuration apart from its timing, by key path.
 func (c Config) validate() problem.List {
 	var l problem.List
@@ -84,8 +90,8 @@ func (c Config) validatePools(set rules.Set) problem.List {
 
 func (l Load) validate() problem.List {
 	var p problem.List
-	if !(l.Speedup > 0) || math.IsInf(l.Speedup, 0) {
-		p.Add("speedup", l.Speedup, "give a finite ratio above 0")
+	if !(l.Speedup >= minRatio && l.Speedup <= maxRatio) {
+		p.Add("speedup", l.Speedup, "give a ratio from %g to %g", minRatio, maxRatio)
 	}
 	if !(l.MaxSimTimeSeconds >= 0) || math.IsInf(l.MaxSimTimeSeconds, 0) {
 		p.Add("max_sim_time_seconds", l.MaxSimTimeSeconds, "give a number of seconds, or 0 for no limit")
@@ -100,8 +106,8 @@ func (l Load) validate() problem.List {
 	} else if l.Mode != LoadConcurrency && l.Concurrency != 0 {
 		p.Add("concurrency", l.Concurrency, "only mode concurrency takes it")
 	}
-	if l.Mode == LoadRate && (!(l.Rate > 0) || math.IsInf(l.Rate, 0)) {
-		p.Add("rate", l.Rate, "mode rate needs a number of sessions per second above 0")
+	if l.Mode == LoadRate && !(l.Rate >= minRatio && l.Rate <= maxRatio) {
+		p.Add("rate", l.Rate, "mode rate needs a number of sessions per second from %g to %g", minRatio, maxRatio)
 	} else if l.Mode != LoadRate && l.Rate != 0 {
 		p.Add("rate", l.Rate, "only mode rate takes it")
 	}

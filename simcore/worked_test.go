@@ -167,7 +167,7 @@ func TestSessions(t *testing.T) {
 			ArrivalMs: 110.258805, RoutedMs: 110.258805, AdmittedMs: 110.258805, FirstTokenMs: 140.63125, SecondTokenMs: 146.430556, LastTokenMs: 146.430556}},
 	}
 	for i := range want {
-		want[i].Life.State, want[i].Life.Number = engine.Completed, int32(want[i].Request)
+		want[i].Play, want[i].Life.State, want[i].Life.Number = -1, engine.Completed, int32(want[i].Request)
 	}
 	if diff := cmp.Diff(want, records, closeTo, cmpopts.IgnoreUnexported(engine.Request{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

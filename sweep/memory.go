@@ -20,6 +20,7 @@ const (
 	pointRequestBytes   = 512     // a request's state and its latency samples
 	pointBlockBytes     = 64      // a resident KV block and its place in the prefix index
 	pointWorkerBytes    = 16 << 10
+	tierBlockBytes      = 64      // a KV block in a lower memory tier, in lists that double in size
 	pagesPerBlock       = 1.0 / 8 // a worker's page directory: one pointer for 64 sequence ids
 	workloadBaseBytes   = 1 << 20
 	workloadEntryBytes  = 128 // lengths, times, offsets, names of one request
@@ -29,33 +30,64 @@ const (
 
 // pointBytes estimates the memory of one running point:
 //
-//	8 MiB + 512 B x requests + 64 B x resident blocks + workers x (16 KiB + blocks / 8 B)
+//	8 MiB + 512 B x requests + 64 B x resident blocks + workers x (16 KiB + blocks / 8 B) + lower memory tiers
 //
 // A request is on one worker of a pool only, so the resident blocks are bounded by the blocks of all requests as well as by
 // workers x the size of the KV pool.
 func pointBytes(cfg simcore.Config, s size) int64 {
 	bytes := float64(pointBaseBytes)
+	if cfg.AgentX.Enabled() {
+		s = s.played(cfg.AgentXPlays())
+		bytes += float64(s.bytes(1)) // each point has conversations of its own
+	}
 	for _, pool := range cfg.Stages() {
 		blocks := s.blocks(pool.Engine.BlockSize)
 		workers := float64(max(pool.Workers, 1))
 		resident := min(blocks, workers*float64(max(pool.Engine.NumGPUBlocks, 0)))
 		bytes += pointRequestBytes*float64(s.requests) + pointBlockBytes*resident + workers*(pointWorkerBytes+pagesPerBlock*blocks)
 	}
-	return toBytes(bytes)
+	return toBytes(bytes + tierBytes(cfg, s))
+}
+
+// tierBytes estimates the memory of the tiers below the GPUs' memory. Each of them has a block of a request once at most.
+func tierBytes(cfg simcore.Config, s size) float64 {
+	if !cfg.Tiers.Enabled() {
+		return 0
+	}
+	pool := cfg.Stages()[0]
+	workers, blocks := float64(max(pool.Workers, 1)), s.blocks(pool.Engine.BlockSize)
+	if cfg.Tiers.DecodeOffload && len(cfg.Stages()) > 1 {
+		workers += float64(max(cfg.Stages()[1].Workers, 1))
+	}
+	kept := min(blocks, workers*float64(cfg.Tiers.NumG2Blocks)) + min(blocks, workers*float64(cfg.Tiers.NumG3Blocks))
+	if cfg.Tiers.EnableG4Storage {
+		kept += blocks
+	}
+	return tierBlockBytes*kept + 2*workers*pagesPerBlock*blocks
 }
 
 // size is what the memory of a workload and its simulations depends on.
 type size struct {
-	requests, hashes, tokens int64
+	requests, hashes, tokens, plays int64
 }
 
 func sizeOf(w *workload.Workload) size {
 	s := size{requests: int64(w.Requests())}
 	for i := range w.Input {
 		s.tokens += int64(w.Input[i]) + int64(w.Output[i])
-		s.hashes += int64(w.HashCount(i))
+	}
+	s.hashes = int64(w.HashEntries())
+	if w.Graph != nil {
+		s.plays = int64(w.Graph.Plays())
 	}
 	return s
+}
+
+// played is the size of so many plays instead of the workload's own.
+func (s size) played(plays int) size {
+	times := float64(plays) / float64(max(s.plays, 1))
+	scaled := func(n int64) int64 { return toBytes(float64(n) * times) }
+	return size{scaled(s.requests), scaled(s.hashes), scaled(s.tokens), int64(plays)}
 }
 
 // blocks bounds the KV blocks of all requests; each ends in a partial block.

@@ -70,6 +70,12 @@ func TestPointBytes(t *testing.T) {
 			t.Errorf("worker %d takes %d bytes, want %d", tt.workers, got, tt.want)
 		}
 	}
+	cfg.Deployment.Workers = 2
+	none := pointBytes(cfg, s)
+	cfg.Tiers.NumG2Blocks, cfg.Tiers.EnableG4Storage = 3000, true
+	if got, want := pointBytes(cfg, s)-none, int64(64*(2*3000+100_100)+2*2*100_100/8); got < want-1 || got > want+1 {
+		t.Errorf("memory tiers take %d bytes, want %d", got, want)
+	}
 	if got := pointBytes(cfg, size{requests: math.MaxInt64, tokens: math.MaxInt64}); got <= 0 {
 		t.Errorf("huge workload: %d bytes", got)
 	}

@@ -66,7 +66,7 @@ func TestFullDisk(t *testing.T) {
 
 // A disk that has no room for the report names the file; nothing half-written stays.
 func TestNoRoomForReport(t *testing.T) {
-	disk := mountTmpfs(t, "size=100k")
+	disk := mountTmpfs(t, "size=130k")
 	spec, dir := writeSpec(t, strings.Replace(manySpec, "1000", "3", 1)), filepath.Join(disk, "out")
 	refused(t, []string{"report.html", "no space left on device"}, "sweep", spec, "-o", dir)
 	if files, _ := filepath.Glob(filepath.Join(dir, "*report.html*")); len(files) > 0 {

@@ -123,6 +123,10 @@ func (a *engineArgs) checkRole() {
 // moveTiers moves what is about memory tiers to the section of that name. The reference checks it and has none.
 func (a *engineArgs) moveTiers() {
 	if !a.compat() {
+		if a.role == roleDecode && !a.decodeTiers() {
+			a.dropInert(inertTierArgs, "there are no memory tiers without num_g2_blocks")
+			return
+		}
 		for _, key := range slices.Sorted(maps.Keys(inertTierArgs)) {
 			if v, ok := a.take(key); ok {
 				a.move(key, "tiers", key, v)
@@ -137,6 +141,21 @@ func (a *engineArgs) moveTiers() {
 		}
 	}
 	a.dropInert(inertTierArgs, "the reference has no memory tiers")
+}
+
+// decodeTiers says that decode workers have memory tiers, too, if their arguments do: the same as prefill workers. It reports
+// whether they have.
+func (a *engineArgs) decodeTiers() bool {
+	if blocks, _ := jsonNumber(a.engine["num_g2_blocks"]); blocks == 0 {
+		a.take("num_g2_blocks")
+		return false
+	}
+	tiers := section(a.spec, "tiers")
+	if tiers["num_g2_blocks"] == nil {
+		a.refuse("num_g2_blocks", "is %s and prefill workers have none; give it to both", briefly(a.engine["num_g2_blocks"]))
+	}
+	tiers["decode_offload"] = true
+	return true
 }
 
 // moveQueuePolicy moves the router's queue policy, which wins over that of the router's own arguments.

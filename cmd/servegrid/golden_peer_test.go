@@ -11,7 +11,8 @@ import (
 )
 
 // peerRun is a small random run of the newest peer, most often one that a rule of its own decides: the arguments with which
-// servegrid does the same, the trace, and what became of each request of it, in the order of its lines.
+// servegrid does the same, the trace, and what became of each request of it, in the order of its lines. The peer counts
+// output that a preempted request finds cached as reused, which is left out here.
 type peerRun struct {
 	Name     string
 	Args     []string
@@ -25,8 +26,8 @@ type peerRun struct {
 func TestGoldenPeerRuns(t *testing.T) {
 	var runs []peerRun
 	readGzipJSON(t, "testdata/golden/cases_peer.json.gz", &runs)
-	if len(runs) < 30 {
-		t.Fatalf("%d runs, want 30 or more", len(runs))
+	if len(runs) < 50 {
+		t.Fatalf("%d runs, want 50 or more", len(runs))
 	}
 	for _, r := range runs {
 		t.Run(r.Name, func(t *testing.T) {

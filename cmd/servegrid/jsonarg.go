@@ -20,7 +20,7 @@ func jsonSection(flag, text string) (map[string]any, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, fmt.Errorf("%s is empty; give a JSON object or the path of one, or leave it out", flag)
 	}
-	if isFile(text) {
+	if info, err := os.Stat(text); err == nil && !info.IsDir() { // a pipe, too
 		data, err := readArgument(text)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", flag, err)

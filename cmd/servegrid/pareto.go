@@ -164,7 +164,7 @@ In --where a column whose name has spaces goes into backquotes, and a boolean on
 	}
 	f.add(cmd)
 	fs := cmd.Flags()
-	fs.StringVar(&out.format, "format", "", "table, csv, json, parquet or arrow; the default is by the extension of --output, else table")
+	fs.StringVar(&out.format, "format", "", "table, csv, json, parquet, arrow or inferencex; the default is by the extension of --output, else table")
 	fs.StringVarP(&out.path, "output", "o", "", "file to write; the default is the standard output")
 	fs.BoolVar(&out.frontierOnly, "frontier-only", false, "write only the rows on the frontier")
 	return cmd

@@ -117,7 +117,7 @@ func identityColumns(w *workload.Workload) []requestColumn {
 		session.where(inSessions),
 		turn.where(inSessions),
 		countColumn("request", "", "Number of the request in the workload, from 0.", func(r *simcore.RequestRecord) int32 { return int32(r.Request) }),
-		textColumn("uuid", "Name of the request in the trace, or one made from its number; in the AgentX scenario with the number of the play.", func(r *simcore.RequestRecord) string { return requestName(r, w) }),
+		textColumn("uuid", "Name of the request in the trace, or one made from its number; of weka after that of the conversation, in the AgentX scenario before the number of the play.", func(r *simcore.RequestRecord) string { return requestName(r, w) }),
 		textColumn("terminal_status", "How it ended: completed, rejected (it could never fit), failed (no decode worker could ever hold it) or unfinished.",
 			func(r *simcore.RequestRecord) string { return terminalStatus(r.Life.State) }),
 	}
@@ -289,6 +289,8 @@ func requestName(r *simcore.RequestRecord, w *workload.Workload) string {
 	id := w.ID(r.Request)
 	if id == "" {
 		id = fmt.Sprintf("00000000-0000-8000-8000-%012x", r.Request)
+	} else if w.Format == workload.FormatWeka {
+		id = w.Graph.PlayNames[w.Graph.Play[r.Request]] + "/" + id // ids are those of a conversation
 	}
 	switch {
 	case r.WarmUp:

@@ -29,7 +29,12 @@ const (
 // furtherFormats are those that a sweep writes beside results.parquet when asked, as results.csv and so on.
 func furtherFormats() []string { return []string{"csv", "json", "arrow"} }
 
-func formatFile(format string) string { return "results." + format }
+func formatFile(format string) string {
+	if format == "inferencex" {
+		return "inferencex.json"
+	}
+	return "results." + format
+}
 
 // sweepFlags are the flags of the sweep command.
 type sweepFlags struct {
@@ -66,7 +71,7 @@ met, 130 interrupted.`,
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "print errors only")
 	fs.BoolVar(&f.jsonl, "json", false, "print events as JSON Lines on the standard output")
 	fs.StringVar(&f.failOn, "fail-on", "", "constraints that at least one point must keep, such as 'p99_ttft_ms <= 1500'")
-	fs.StringSliceVar(&f.formats, "format", nil, "further files to write beside results.parquet: csv, json, arrow")
+	fs.StringSliceVar(&f.formats, "format", nil, "further files to write beside results.parquet: csv, json, arrow, inferencex")
 	return cmd
 }
 

@@ -32,8 +32,10 @@ func tableWriter(format string) (func(io.Writer, *results.Table) error, error) {
 		return results.WriteJSON, nil
 	case "arrow":
 		return arrowipc.Write, nil
+	case "inferencex":
+		return results.WriteInferenceX, nil
 	}
-	return nil, fmt.Errorf("%q is not a format; use one of: parquet, csv, json, arrow", format)
+	return nil, fmt.Errorf("%q is not a format; use one of: parquet, csv, json, arrow, inferencex", format)
 }
 
 func versions() map[string]string {

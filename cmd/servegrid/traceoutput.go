@@ -111,7 +111,7 @@ func emptyFolder(path string) error {
 	case err != nil:
 		return fmt.Errorf("%s is no folder that can be read: %w", path, results.FileCause(err))
 	case len(entries) > 0:
-		return fmt.Errorf("the folder %s is not empty; name another one", path)
+		return fmt.Errorf("the folder %s is not empty; name another one (--force replaces files only)", path)
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ by an amount that the seed draws.`,
 			if err != nil {
 				return err
 			}
-			made, notes, err := tracetools.Synthesize(w, s)
+			made, notes, err := tracetools.Synthesize(cmd.Context(), w, s)
 			if err != nil {
 				return err
 			}

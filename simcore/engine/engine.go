@@ -256,6 +256,14 @@ func (env *Environment) sequence(request int32) kvcache.Sequence {
 	return kvcache.SequenceOf(env.Blocks, request)
 }
 
+// noteReuse notes how many tokens an admission of a request found cached.
+func (env *Environment) noteReuse(r *Request, cached int32) {
+	if !env.Rules.ReuseCountsOutput {
+		cached = min(cached, r.Input)
+	}
+	r.Reused = max(r.Reused, cached)
+}
+
 // limitOr returns a limit, or unlimited when it is 0.
 func limitOr(limit int) int {
 	if limit == 0 {

@@ -192,7 +192,7 @@ func (s *SGLang) noteAdmission(now float64, r *Request, prefix int32) {
 	if r.AdmittedMs == Never {
 		r.AdmittedMs, r.ReusedFirst = now, prefix
 	}
-	r.Reused = max(r.Reused, prefix)
+	s.env.noteReuse(r, prefix)
 }
 
 // cachePrompts puts what was computed of prompts into the tree, unfinished ones first, which go back to the front of the

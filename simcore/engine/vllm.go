@@ -262,7 +262,7 @@ func (v *VLLM) admit(now float64) error {
 		if r.AdmittedMs == Never {
 			r.AdmittedMs, r.ReusedFirst = now, cached
 		}
-		r.Reused = max(r.Reused, cached)
+		v.env.noteReuse(r, cached)
 		v.countTierHits(id, r, cached)
 		r.State = Running
 		v.pass.progress = true

@@ -1,5 +1,7 @@
 package metrics
 
+import "slices"
+
 // AgentX is what the AgentX scenario has to tell beyond the report of its measured window, in which all other figures are
 // taken (spec/workloads.md §3).
 type AgentX struct {
@@ -23,6 +25,11 @@ type AgentX struct {
 	E2EPerToken Summary
 	// PlayLatency is the time from the first release of a play to its last token, in ms, for completed plays.
 	PlayLatency Summary
+}
+
+// OfAgentX reports whether only reports of the AgentX scenario have a figure.
+func OfAgentX(name string) bool {
+	return slices.ContainsFunc(agentXFields(), func(f Field) bool { return f.Name == name })
 }
 
 // agentXFields lists the figures of the scenario.
@@ -59,19 +66,24 @@ func agentXFields() []Field {
 	return append(fs, interactivityFields("e2e_normalised_interactivity", "request latency divided by the output tokens", func(r *Report) *Summary { return &r.AgentX.E2EPerToken })...)
 }
 
+// agentXSummary lists the statistics of a distribution that people compare.
 func agentXSummary(name, what string, of func(*AgentX) *Summary) []Field {
-	fs := summaryFields(name, "ms", what, LowerIsBetter, func(r *Report) *Summary { return of(r.AgentX) })
-	for i := range fs {
-		get := fs[i].get
-		fs[i].Optional = true
-		fs[i].get = func(r *Report) (float64, bool) {
+	var out []Field
+	for _, f := range summaryFields(name, "ms", what, LowerIsBetter, func(r *Report) *Summary { return of(r.AgentX) }) {
+		if slices.Contains([]string{"min_" + name, "max_" + name, "std_" + name}, f.Name) {
+			continue
+		}
+		get := f.get
+		f.Optional = true
+		f.get = func(r *Report) (float64, bool) {
 			if r.AgentX == nil {
 				return 0, false
 			}
 			return get(r)
 		}
+		out = append(out, f)
 	}
-	return fs
+	return out
 }
 
 // interactivityFields are tokens per second as a user sees them: 1000 divided by a percentile of a time per token, as

@@ -181,7 +181,7 @@ func TestFields(t *testing.T) {
 		needsGPU := strings.HasPrefix(f.Name, "cost_") || strings.HasPrefix(f.Name, "max_energy_")
 		needsMore := f.Name == "prefill_worker_utilisation" || strings.HasSuffix(f.Name, "_router_queue_ms") || strings.HasSuffix(f.Name, "_handoff_ms") ||
 			regexp.MustCompile("(^|_)g[1-4]_|onboard_wait").MatchString(f.Name)
-		needsScenario := slices.ContainsFunc(agentXFields(), func(a Field) bool { return a.Name == f.Name })
+		needsScenario := OfAgentX(f.Name)
 		if _, ok := f.Value(&report); ok == f.Optional || f.Optional != (needsSLA || needsGPU || needsMore || needsScenario) {
 			t.Errorf("%s: optional is %v, and a plain report has it: %v", f.Name, f.Optional, ok)
 		}
@@ -226,7 +226,7 @@ func TestFieldsReadTheirFigure(t *testing.T) {
 	queue, handoff := summary(), summary()
 	tiers := Tiers{
 		LookedUpTokens: 2, HitTokens: [4]int64{1001, 1003, 1005, 1007}, Waits: summary(), WaitCount: 41,
-		Links:  [6]LinkUse{{42, 43}, {44, 45}, {46, 47}, {48, 49}, {50, 51}, {52, 53}},
+		Links:  [6]LinkUse{{42, 43, 90}, {44, 45, 91}, {46, 47, 92}, {48, 49, 93}, {50, 51, 94}, {52, 53, 95}},
 		Stores: [3]StoreUse{{54, 55, 56}, {57, 58, 59}, {60, 61, 62}},
 	}
 	agentX := AgentX{
@@ -253,7 +253,7 @@ func TestFieldsReadTheirFigure(t *testing.T) {
 		}
 		by[v] = f.Name
 	}
-	if want := 36 + 6*9 + 2*4 + 34 + 10 + 2*9 + 2*6; len(by) != want {
+	if want := 36 + 6*9 + 2*4 + 37 + 10 + 4*6; len(by) != want {
 		t.Errorf("%d fields, want %d", len(by), want)
 	}
 	for name, want := range map[string]float64{"p99_ttft_ms": r.TTFT.P99, "median_itl_ms": r.ITL.Median,

@@ -19,8 +19,10 @@ type Tiers struct {
 
 // LinkUse is how much a kind of link was used.
 type LinkUse struct {
-	// Bytes is how many bytes the transfers had that began.
+	// Bytes is how many bytes the transfers had that were moved entirely.
 	Bytes float64
+	// Dropped counts the blocks that were lost since too many were under way to a lower tier.
+	Dropped int64
 	// BusyRatio is the share of the time in which bytes were moved, a mean over the links of the kind.
 	BusyRatio float64
 }
@@ -75,6 +77,10 @@ func tierFields() []Field {
 				func(t *Tiers) float64 { return t.Links[i].Bytes }),
 			field("busy_ratio_"+name, "ratio", "Share of the time in which the links from "+linkEnds(name)+" moved bytes.", false, Neutral,
 				func(t *Tiers) float64 { return t.Links[i].BusyRatio }))
+		if name[1] < name[len(name)-1] {
+			links = append(links, field("dropped_"+name, "blocks", "KV blocks that were lost since as many as host memory has were under way on the links from "+linkEnds(name)+".", true, LowerIsBetter,
+				func(t *Tiers) float64 { return float64(t.Links[i].Dropped) }))
+		}
 	}
 	fs := append(append(hits, ratios...), field("onboard_waits", "events", "How often requests waited for KV blocks that they load from lower tiers.", true, Neutral,
 		func(t *Tiers) float64 { return float64(t.WaitCount) }))

@@ -47,6 +47,9 @@ type Set struct {
 	// ChunkBeforeMatch makes SGLang size and make room for the first chunk of a prompt before it looks for a cached prefix.
 	// Otherwise the chunk begins after the prefix, and a fully cached prompt computes its last page again.
 	ChunkBeforeMatch bool
+	// ReuseCountsOutput counts what a preempted request finds of its own output in the prefix cache as reused. Otherwise only
+	// tokens of the prompt count.
+	ReuseCountsOutput bool
 	// ChunksCountAsReuse counts the earlier chunks of a prompt that SGLang computes over several passes as reused.
 	ChunksCountAsReuse bool
 	// TokenPool makes the KV pool of SGLang count tokens; what a request has computed of pages that were cached meanwhile
@@ -137,8 +140,11 @@ type Set struct {
 	// NoGraphLanes refuses closed loops over requests that wait for others in a graph, as captured agents do. Otherwise a
 	// play starts when another one has ended.
 	NoGraphLanes bool
-	// NoGraphPools refuses such requests in disaggregated deployments.
+	// NoGraphPools refuses such requests, and traces of format mooncake-delta, in disaggregated deployments.
 	NoGraphPools bool
+	// TiesInFileOrder lets requests of an agentic Mooncake trace that are released at the same time go in the order of its
+	// rows. Otherwise they go in the order of their ids.
+	TiesInFileOrder bool
 	// ReplayStartsAtTimestamp makes the least timestamp of any row of an agentic Mooncake trace of version 1 the start of its
 	// replay. Otherwise it is the least time before which a request must not start, which is 0 for one that waits for others.
 	ReplayStartsAtTimestamp bool
@@ -200,6 +206,7 @@ func dynamo() Set {
 		SharesComputedBlocks:      true,
 		OutputZeroNeverEnds:       true,
 		ChunkBeforeMatch:          true,
+		ReuseCountsOutput:         true,
 		ChunksCountAsReuse:        true,
 		TokenPool:                 true,
 		WholeNodesGo:              true,
@@ -231,6 +238,7 @@ func dynamo() Set {
 		SilentTraceSettings:       true,
 		NoGraphLanes:              true,
 		NoGraphPools:              true,
+		TiesInFileOrder:           true,
 		ReplayStartsAtTimestamp:   true,
 		SpawnAfterCompletion:      true,
 		EarlyConsumers:            true,

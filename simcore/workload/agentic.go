@@ -28,8 +28,8 @@ type agentic struct {
 	header  agenticHeader
 	row     agenticRow
 
-	byID      map[string]int32 // places in added
-	added     []agenticAdded
+	byID      map[string]int32 // numbers in the builder
+	added     []agenticAdded   // by number in the builder
 	waits     []agenticWait
 	ordinals  map[string]int // of plays; -1 for one without
 	branches  []agenticBranch
@@ -37,10 +37,9 @@ type agentic struct {
 	blockSize int
 }
 
-// agenticAdded is a request whose dependencies are not known to exist yet.
+// agenticAdded is what a request in the builder does not hold.
 type agenticAdded struct {
-	request GraphRequest
-	line    int
+	line int
 	// timestampMs is what a row of version 1 states; NaN for nothing.
 	timestampMs float64
 }
@@ -185,13 +184,12 @@ func (a *agentic) finish() (*Workload, error) {
 		return nil, fmt.Errorf("trace file %s did not contain any requests", a.path)
 	}
 	a.applySettings()
-	b := NewGraphBuilder(a.spec.name(), a.blockSize)
+	b := a.builder
 	b.PlayPrefix, b.PlayOrder = "legacy-play:", a.comparePlays
+	b.TiesByID = !a.src.Rules.TiesInFileOrder
 	start := a.start()
-	for i := range a.added {
-		x := &a.added[i]
-		x.request.NotBeforeMs = max(0, x.request.NotBeforeMs-start)
-		b.Add(x.request)
+	for i := range b.extra {
+		b.extra[i].notBeforeMs = max(0, b.extra[i].notBeforeMs-start)
 	}
 	for _, w := range a.waits {
 		w.edge.From = a.byID[w.from]
@@ -215,13 +213,13 @@ func (a *agentic) applySettings() {
 		dependent[w.to] = true
 	}
 	for i := range a.added {
-		x := &a.added[i]
+		floor := &a.builder.extra[i].notBeforeMs
 		switch {
 		case !dependent[i]:
 		case a.spec.Pacing == PacingCausal && !first:
-			x.request.NotBeforeMs = math.Inf(-1)
-		case a.spec.Pacing == PacingWithFloor && first && !math.IsNaN(x.timestampMs):
-			x.request.NotBeforeMs = x.timestampMs
+			*floor = math.Inf(-1)
+		case a.spec.Pacing == PacingWithFloor && first && !math.IsNaN(a.added[i].timestampMs):
+			*floor = a.added[i].timestampMs
 		}
 	}
 	if first {
@@ -245,8 +243,8 @@ func (a *agentic) applySettings() {
 // setSpawn makes the first request of a subagent count from the moment that the spec asks for. It is false when the trace
 // does not say how long the parent's request took.
 func (a *agentic) setSpawn(edge *Edge, from string) bool {
-	parent := &a.added[a.byID[from]].request
-	took := parent.RecordedEndMs - parent.RecordedStartMs
+	parent := &a.builder.extra[a.byID[from]]
+	took := parent.endMs - parent.startMs
 	trigger := OnCompletion
 	afterStart := edge.DelayMs
 	if edge.Trigger == OnCompletion {
@@ -271,7 +269,7 @@ func (a *agentic) setSpawn(edge *Edge, from string) bool {
 func (a *agentic) start() float64 {
 	least := math.Inf(1)
 	for i := range a.added {
-		at := a.added[i].request.NotBeforeMs
+		at := a.builder.extra[i].notBeforeMs
 		if a.src.Rules.ReplayStartsAtTimestamp {
 			at = a.added[i].timestampMs
 		}

@@ -208,11 +208,10 @@ func (a *agentic) addRow(line int) error {
 	if before, again := a.byID[r.id]; again {
 		return &fieldError{"request_id", shortened(r.id), fmt.Sprintf("line %d has it too; each request needs its own", a.added[before].line)}
 	}
-	x := agenticAdded{line: line, timestampMs: math.NaN()}
-	q := &x.request
-	q.Request = Request{ID: r.id, Session: r.session, Hashes: r.hashes, PlannedOutput: r.planned, Hints: r.hints}
-	q.Play, q.Model = r.play, r.model
-	q.RecordedStartMs, q.RecordedEndMs = math.NaN(), math.NaN()
+	q := GraphRequest{
+		Request: Request{ID: r.id, Session: r.session, Hashes: r.hashes, PlannedOutput: r.planned, Hints: r.hints},
+		Play:    r.play, Model: r.model, RecordedStartMs: math.NaN(), RecordedEndMs: math.NaN(),
+	}
 	if err := a.setLengths(&q.Request); err != nil {
 		return err
 	}
@@ -221,10 +220,12 @@ func (a *agentic) addRow(line int) error {
 			q.Hashes[i] &= math.MaxUint32
 		}
 	}
-	q.Hashes = slices.Clone(q.Hashes)
-	to := int32(len(a.added))
-	a.byID[r.id] = to
-	a.setTimes(&x, to)
+	if a.builder == nil {
+		a.builder = NewGraphBuilder(a.spec.name(), a.blockSize)
+	}
+	x := agenticAdded{line: line, timestampMs: math.NaN()}
+	a.setTimes(&q, &x, int32(len(a.added)))
+	a.byID[r.id] = a.builder.Add(q)
 	a.added = append(a.added, x)
 	for _, branch := range r.branches {
 		a.branches = append(a.branches, agenticBranch{branch, line})
@@ -356,12 +357,12 @@ func (a *agentic) setLengths(q *Request) error {
 }
 
 // setTimes says when the request may start and what it waits for.
-func (a *agentic) setTimes(x *agenticAdded, to int32) {
+func (a *agentic) setTimes(q *GraphRequest, x *agenticAdded, to int32) {
 	r := &a.row
 	if a.header.version != 0 {
-		x.request.NotBeforeMs = r.notBefore
+		q.NotBeforeMs = r.notBefore
 		if r.seen&agenticAPITime != 0 {
-			x.request.RecordedStartMs, x.request.RecordedEndMs = r.notBefore, r.notBefore+r.apiTime
+			q.RecordedStartMs, q.RecordedEndMs = r.notBefore, r.notBefore+r.apiTime
 		}
 		for _, d := range r.dependencies {
 			edge := Edge{DelayMs: d.delay}
@@ -375,13 +376,13 @@ func (a *agentic) setTimes(x *agenticAdded, to int32) {
 	}
 	if r.seen&agenticTimestamp != 0 {
 		x.timestampMs = r.timestamp
-		x.request.RecordedStartMs = r.timestamp
+		q.RecordedStartMs = r.timestamp
 	}
 	if len(r.waitFor) == 0 {
-		x.request.NotBeforeMs = r.timestamp // a root's delay and tool wait count for nothing
+		q.NotBeforeMs = r.timestamp // a root's delay and tool wait count for nothing
 		return
 	}
-	x.request.DelayMs, x.request.ToolWaitMs = r.delay+r.toolWait, r.toolWait
+	q.DelayMs, q.ToolWaitMs = r.delay+r.toolWait, r.toolWait
 	for _, from := range r.waitFor {
 		a.waits = append(a.waits, agenticWait{to, from, x.line, Edge{Relation: Sequence}})
 	}
@@ -398,8 +399,9 @@ func (a *agentic) checkWait(w agenticWait) {
 		a.rows.add(a.path, w.line, &fieldError{field, shortened(w.from), "no request of the trace has this id"})
 		return
 	}
-	if mine, theirs := a.added[w.to].request.Play, a.added[from].request.Play; mine != theirs {
-		a.rows.add(a.path, w.line, &fieldError{field, shortened(w.from), fmt.Sprintf("it is of play %s, and this request of play %s", theirs, mine)})
+	if mine, theirs := a.builder.extra[w.to].play, a.builder.extra[from].play; mine != theirs {
+		plays := a.builder.plays.list
+		a.rows.add(a.path, w.line, &fieldError{field, shortened(w.from), fmt.Sprintf("it is of play %s, and this request of play %s", plays[theirs], plays[mine])})
 	}
 }
 

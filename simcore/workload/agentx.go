@@ -2,6 +2,7 @@ package workload
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -52,27 +53,44 @@ type AgentXScenario struct {
 // WarmUp reports whether a play warms the cache up.
 func (s *AgentXScenario) WarmUp(play int32) bool { return int(play) < s.WarmUps }
 
+// maxAgentXRequests bounds what a scenario is expanded to; beyond it nothing but mistakes lie.
+const maxAgentXRequests = 2_000_000
+
 // AgentX expands conversations to the requests of a scenario. The workload must have a graph. Errors: no conversation
-// fits the context length.
-func AgentX(base *Workload, plan AgentXPlan) (*Workload, *AgentXScenario, error) {
+// fits the context length, the scenario has too many requests, or ctx ends.
+func AgentX(ctx context.Context, base *Workload, plan AgentXPlan) (*Workload, *AgentXScenario, error) {
 	x := newAgentXExpansion(base, plan)
 	if len(x.plays) == 0 {
 		return nil, nil, fmt.Errorf("none of the %d plays of %s fits a context of %d tokens", base.Graph.Plays(), base.Name, plan.ContextLength)
+	}
+	if plan.Users > maxAgentXRequests {
+		return nil, nil, x.tooMany()
 	}
 	herd := make([]agentXPlay, plan.Users)
 	for user := range herd {
 		herd[user] = x.first(user)
 	}
-	for user := range herd {
-		if x.warmUp(user, &herd[user]) {
-			x.scenario.WarmUps++
+	steps := []struct {
+		n  int
+		do func(i int)
+	}{
+		{len(herd), func(user int) {
+			if x.warmUp(user, &herd[user]) {
+				x.scenario.WarmUps++
+			}
+		}},
+		{len(herd), func(user int) { x.add(&herd[user]) }},
+		{plan.Plays, func(i int) { x.add(x.instance(plan.Users + i)) }},
+	}
+	for _, step := range steps {
+		for i := range step.n {
+			if step.do(i); x.builder.Requests() > maxAgentXRequests {
+				return nil, nil, x.tooMany()
+			}
+			if err := ctx.Err(); err != nil {
+				return nil, nil, err
+			}
 		}
-	}
-	for user := range herd {
-		x.add(&herd[user])
-	}
-	for i := range plan.Plays {
-		x.add(x.instance(plan.Users + i))
 	}
 	x.scenario.Users = plan.Users
 	x.builder.requests.names.hashes = x.hashes()
@@ -87,6 +105,10 @@ func AgentX(base *Workload, plan AgentXPlan) (*Workload, *AgentXScenario, error)
 	}
 	x.scenario.Base = number
 	return w, &x.scenario, nil
+}
+
+func (x *agentXExpansion) tooMany() error {
+	return fmt.Errorf("the AgentX scenario has more than %d requests; take fewer users, fewer primers or a shorter window", maxAgentXRequests)
 }
 
 // hashes are the hash ids of the block names: the base's, or new ones if plays have blocks of their own.

@@ -39,8 +39,8 @@ type TraceCheck struct {
 type CheckedFile struct {
 	// Path is its path as given.
 	Path string `json:"path"`
-	// Records counts its good records.
-	Records int `json:"records"`
+	// Records counts its good records; 0 for other formats than dynamo.
+	Records int `json:"records,omitempty"`
 	// Whole reports that it can be read to its end.
 	Whole bool `json:"whole"`
 }
@@ -80,10 +80,14 @@ func (c *TraceCheck) dynamo(ctx context.Context, s TraceSpec, src Source) error 
 	if err != nil {
 		return err
 	}
-	if capture.agentic() && len(capture.rows.problems) == 0 {
-		capture.link()
+	var cycle error
+	if len(capture.requests) > 0 && len(capture.rows.problems) == 0 {
+		_, cycle = capture.workload() // what is wrong with what requests wait for shows here
 	}
 	c.Problems, c.MoreProblems = append(c.Problems, capture.rows.problems...), capture.rows.more
+	if cycle != nil && len(c.Problems) == 0 {
+		c.Problems = append(c.Problems, cycle.Error())
+	}
 	if len(capture.requests) == 0 {
 		c.Problems = append(c.Problems, capture.nothing())
 	}

@@ -149,6 +149,9 @@ func findFormat(name string) (traceFormat, bool) {
 	return traceFormat{}, false
 }
 
+// MayBeFolder reports whether a path of the trace may be that of a folder with its files.
+func (s TraceSpec) MayBeFolder() bool { return s.Format == FormatWeka || s.Format == FormatAuto }
+
 // files lists the trace's files in order.
 func (s TraceSpec) files() []string {
 	if s.Path != "" {

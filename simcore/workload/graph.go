@@ -161,6 +161,8 @@ type GraphRequest struct {
 type GraphBuilder struct {
 	// PlayOrder compares two plays by name, for lanes; nil keeps the order in which they appear.
 	PlayOrder func(a, b string) int
+	// TiesByID lets requests that are released at the same time go in the order of their ids, not in that of Add.
+	TiesByID bool
 	// PlayPrefix begins the names of plays that are named after their first request.
 	PlayPrefix string
 
@@ -361,6 +363,9 @@ func (b *GraphBuilder) graph(w *Workload, order, plays []int32) *Graph {
 		Model: make([]int32, n), ModelNames: b.models.list,
 		RecordedStartMs: make([]float64, n), RecordedEndMs: make([]float64, n), ToolWaitMs: make([]float64, n), Parent: make([]int32, w.Sessions()),
 	}
+	if b.TiesByID {
+		g.Rank = b.ranksByID(order)
+	}
 	number := make([]int32, n)
 	for i, old := range order {
 		number[old] = int32(i)
@@ -402,6 +407,20 @@ func (w *Workload) sessionOf(request int32) int32 {
 		at--
 	}
 	return int32(at)
+}
+
+// ranksByID ranks requests by their ids.
+func (b *GraphBuilder) ranksByID(order []int32) []int32 {
+	sorted := make([]int32, len(order))
+	for i := range sorted {
+		sorted[i] = int32(i)
+	}
+	slices.SortStableFunc(sorted, func(x, y int32) int { return strings.Compare(b.id(order[x]), b.id(order[y])) })
+	ranks := make([]int32, len(order))
+	for rank, request := range sorted {
+		ranks[request] = int32(rank)
+	}
+	return ranks
 }
 
 // edgesBy groups edges by a request; among those of one, they are in order of the other.

@@ -142,6 +142,10 @@ func (w *Workload) Hashes(request int) []uint64 {
 // HashCount is the number of hash ids of a request's prompt.
 func (w *Workload) HashCount(request int) int { return runBlocks(w.promptRuns(request)) }
 
+// HashEntries is what the memory of all hash ids grows with: different ones, and runs of those that came one after another
+// before.
+func (w *Workload) HashEntries() int { return len(w.names) + len(w.runs) }
+
 // promptRuns returns the block names of a request's prompt.
 func (w *Workload) promptRuns(request int) []Segment {
 	return w.runs[w.runStart[request]:w.runStart[request+1]]

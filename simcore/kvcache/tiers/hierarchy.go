@@ -51,6 +51,7 @@ type Hierarchy struct {
 	object *store   // nil when there is none
 	links  []link   // those of each worker, then those of each node
 	due    []float64
+	ways   []way   // of each link, for those that go down
 	next   float64 // the least of due
 	latest float64 // when anything was asked or told last
 
@@ -105,13 +106,13 @@ func New(cfg Config, d Deployment) *Hierarchy {
 	nodes := (d.Workers + h.workersPerNode - 1) / h.workersPerNode
 	for range d.Workers {
 		h.hosts = append(h.hosts, newStore(cfg.NumG2Blocks, d.IDs))
-		h.addLinks(0, linksOfWorker)
+		h.addLinks(0, linksOfWorker, cfg.NumG2Blocks)
 	}
 	for range nodes {
 		if cfg.NumG3Blocks > 0 {
 			h.disks = append(h.disks, newStore(cfg.NumG3Blocks, d.IDs))
 		}
-		h.addLinks(linksOfWorker, linkKinds)
+		h.addLinks(linksOfWorker, linkKinds, cfg.NumG2Blocks*min(h.workersPerNode, d.Workers))
 	}
 	if cfg.EnableG4Storage {
 		h.object = newStore(cfg.NumG4Blocks, d.IDs)
@@ -119,10 +120,12 @@ func New(cfg Config, d Deployment) *Hierarchy {
 	return h
 }
 
-func (h *Hierarchy) addLinks(from, to int) {
+// addLinks adds kinds of links on which so many blocks may be under way.
+func (h *Hierarchy) addLinks(from, to, limit int) {
 	for _, k := range h.cfg.links()[from:to] {
 		h.links = append(h.links, link{rate: k.bandwidth * 1e6, latencyMs: k.latencyMs}) // GB/s to bytes/ms
 		h.due = append(h.due, math.Inf(1))
+		h.ways = append(h.ways, way{limit: limit})
 	}
 }
 
@@ -246,6 +249,9 @@ func (h *Hierarchy) sendOn(id, link int32, now float64) {
 // arrived does what follows from the arrival of a transfer.
 func (h *Hierarchy) arrived(id int32, now float64) {
 	t := h.transfers[id]
+	if t.load == none {
+		h.ways[t.link].blocks -= len(t.blocks)
+	}
 	switch kind, owner := h.kindOf(t.link); {
 	case kind == deviceToHost:
 		h.store(host, owner, t.blocks, now)

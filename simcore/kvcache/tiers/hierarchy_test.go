@@ -113,6 +113,30 @@ func TestCopiesToWhereTheyAreCostNothing(t *testing.T) {
 	}
 }
 
+// TestSlowLinksDrop checks that a link which cannot move all that it gets goes on moving what it can: no more blocks are under
+// way than host memory has, none twice, and the others are lost.
+func TestSlowLinksDrop(t *testing.T) {
+	h := newTest(1, func(c *Config) {
+		c.NumG2Blocks, c.NumG3Blocks, c.OffloadBatchSize = 20, 1000, 5
+		c.BandwidthG2ToG3 = 1 // a block in 1 ms
+	})
+	const rounds = 1000
+	for i := range uint32(rounds) {
+		h.Offload(0, float64(i), down(10*i, 10)) // of which ten push as many others out
+	}
+	r := h.Report(rounds)
+	moved := int64(r.Links[hostToDisk].Bytes / 1e6)
+	if moved < rounds-2*20 || moved > rounds {
+		t.Errorf("%d blocks were moved, and the link has room for %d", moved, rounds)
+	}
+	if blocks := int64(h.disks[0].blocks); blocks != moved {
+		t.Errorf("%d blocks are on disk, and %d were moved", blocks, moved)
+	}
+	if dropped := r.Links[hostToDisk].Dropped; dropped < 10*rounds-20-moved-20 || dropped > 10*rounds-20-moved {
+		t.Errorf("%d blocks were lost of %d, and %d moved", dropped, 10*rounds-20, moved)
+	}
+}
+
 // TestNothingIsLost offloads and loads at random, and looks at what must hold at any time.
 func TestNothingIsLost(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -206,6 +230,11 @@ func (p *play) check() {
 			p.rt.Fatalf("%d blocks where %d go", s.blocks, s.capacity)
 		}
 	}
+	for i, w := range p.ways {
+		if w.blocks < 0 || w.blocks > w.limit {
+			p.rt.Fatalf("%d blocks are under way on link %d, and at most %d may be", w.blocks, i, w.limit)
+		}
+	}
 	if wake := p.NextWake(); (len(p.waiting) == 0) != math.IsInf(wake, 1) {
 		p.rt.Fatalf("%d requests wait, and something happens at %v", len(p.waiting), wake)
 	}
@@ -221,7 +250,14 @@ func (p *play) end() {
 	if hits := r.HitTokens[host] + r.HitTokens[disk] + r.HitTokens[object]; float64(hits)*100_000 != p.loadedB || r.Links[hostToDevice].Bytes != p.loadedB {
 		p.rt.Fatalf("%d tokens hit and %v bytes loaded, want %v", hits, r.Links[hostToDevice].Bytes, p.loadedB)
 	}
-	if p.object == nil {
+	dropped := int64(0)
+	for i := range p.ways {
+		if p.ways[i].blocks != 0 {
+			p.rt.Fatalf("%d blocks are under way at the end", p.ways[i].blocks)
+		}
+		dropped += p.ways[i].dropped
+	}
+	if p.object == nil || dropped > 0 {
 		return
 	}
 	for id := range p.copied {

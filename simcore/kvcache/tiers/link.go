@@ -19,13 +19,14 @@ type link struct {
 	arriving []arrival
 	first    int // in arriving
 
-	bytes, busyMs float64
+	bytes, busyMs float64 // of transfers that have got all, and while there was any
 }
 
 // share is a transfer that gets bytes.
 type share struct {
 	until    float64 // the count when it has got all
-	order    int64   // the first to start is the first of those that end together
+	bytes    float64
+	order    int64 // the first to start is the first of those that end together
 	transfer int32
 }
 
@@ -42,8 +43,8 @@ type arrival struct {
 // start begins a transfer.
 func (l *link) start(now, bytes float64, transfer int32) {
 	l.run(now)
-	l.bytes += bytes
 	if l.rate == 0 || bytes == 0 {
+		l.bytes += bytes
 		l.arriving = append(l.arriving, arrival{now + l.latencyMs, transfer})
 		return
 	}
@@ -51,7 +52,7 @@ func (l *link) start(now, bytes float64, transfer int32) {
 		l.count, l.started = 0, 0
 	}
 	l.started++
-	l.push(share{l.count + bytes, l.started, transfer})
+	l.push(share{l.count + bytes, bytes, l.started, transfer})
 }
 
 // nextEnd returns when the next transfer has got all bytes, if none starts before.
@@ -72,6 +73,7 @@ func (l *link) run(to float64) {
 		l.busyMs += end - l.now
 		s := l.pop()
 		l.count, l.now = s.until, end
+		l.bytes += s.bytes
 		l.arriving = append(l.arriving, arrival{end + l.latencyMs, s.transfer})
 	}
 	l.now = to

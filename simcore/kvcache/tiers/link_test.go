@@ -97,7 +97,7 @@ func TestLinkSharesBandwidth(t *testing.T) {
 		for _, j := range jobs {
 			sum += j.bytes
 		}
-		if l.bytes != sum || math.Abs(l.busyMs*rate-sum) > 1e-6*sum {
+		if math.Abs(l.bytes-sum) > 1e-9*sum || math.Abs(l.busyMs*rate-sum) > 1e-6*sum {
 			rt.Fatalf("%v bytes in %v busy ms, want %v", l.bytes, l.busyMs, sum)
 		}
 	})

@@ -33,6 +33,13 @@ func (h *Hierarchy) belowDevice(worker int) batches {
 	return batches{h: h, to: h.hosts[worker], link: h.linkOf(deviceToHost, worker), id: none}
 }
 
+// way is what goes down on a link: how many blocks now, how many at most, as they are read from memory of that size, and
+// how many were lost for that.
+type way struct {
+	blocks, limit int
+	dropped       int64
+}
+
 // batches copies blocks to a lower tier, several at once.
 type batches struct {
 	h    *Hierarchy
@@ -41,20 +48,28 @@ type batches struct {
 	id   int32 // the transfer that is being filled, or none
 }
 
-// add copies a block, unless the tier has it: it then counts as used after those that were added before.
+// add copies a block, unless it is on its way to the tier or there already: it then counts as used after those that were
+// added before. It is lost when too many are on their way.
 func (b *batches) add(block uint32, now float64) {
 	if b.to == nil {
 		return
 	}
-	if b.to.has(block) {
+	way := &b.h.ways[b.link]
+	if b.to.has(block) || b.to.expects(block) || way.blocks >= way.limit {
 		b.end(now)
-		if b.to.touch(block) { // unless that has pushed it out
+		switch { // that may have changed all of it
+		case b.to.touch(block) || b.to.expects(block):
+			return
+		case way.blocks >= way.limit:
+			way.dropped++
 			return
 		}
 	}
 	if b.id == none {
 		b.id = b.h.newTransfer(b.link, none)
 	}
+	b.to.expect(block)
+	way.blocks++
 	t := &b.h.transfers[b.id]
 	t.blocks = append(t.blocks, block)
 	if len(t.blocks) >= b.h.cfg.OffloadBatchSize {

@@ -22,6 +22,7 @@ func (h *Hierarchy) Report(end float64) *metrics.Tiers {
 		l.run(max(l.now, end))
 		kind, _ := h.kindOf(int32(i))
 		out.Links[kind].Bytes += l.bytes
+		out.Links[kind].Dropped += h.ways[i].dropped
 		out.Links[kind].BusyRatio += l.busyMs
 		links[kind]++
 	}

@@ -21,11 +21,14 @@ type store struct {
 	since        float64
 }
 
-// page holds the entries of pageSize neighbouring ids, 0 for blocks that are not here.
+// page holds the entries of pageSize neighbouring ids: 0 for blocks that are not here, or expected.
 type page struct {
 	entry    [pageSize]int32
-	resident int32
+	resident int32 // how many are not 0
 }
+
+// expected stands for the entry of a block that is on its way here.
+const expected = -1
 
 // entry is one block.
 type entry struct {
@@ -47,8 +50,17 @@ func (s *store) find(id uint32) int32 {
 	if p == 0 {
 		return 0
 	}
-	return s.pages[p-1].entry[id&pageMask]
+	return max(0, s.pages[p-1].entry[id&pageMask])
 }
+
+// expects reports whether a block is on its way here.
+func (s *store) expects(id uint32) bool {
+	p := s.directory[id>>pageBits]
+	return p != 0 && s.pages[p-1].entry[id&pageMask] == expected
+}
+
+// expect notes that a block which is not here will be put here.
+func (s *store) expect(id uint32) { s.set(id, expected) }
 
 func (s *store) has(id uint32) bool { return s.find(id) != 0 }
 
@@ -87,8 +99,7 @@ func (s *store) put(id uint32, now float64) (victim uint32, evicted bool) {
 		s.peak = max(s.peak, s.blocks)
 	}
 	e := s.newEntry(id)
-	s.pageFor(id).resident++
-	s.pageFor(id).entry[id&pageMask] = e
+	s.set(id, e)
 	s.link(e, s.entries[0].older)
 	return victim, evicted
 }
@@ -149,6 +160,15 @@ func (s *store) newEntry(id uint32) int32 {
 	}
 	s.entries = append(s.entries, entry{id: id})
 	return int32(len(s.entries) - 1)
+}
+
+// set stores an entry that is not 0.
+func (s *store) set(id uint32, entry int32) {
+	p := s.pageFor(id)
+	if p.entry[id&pageMask] == 0 {
+		p.resident++
+	}
+	p.entry[id&pageMask] = entry
 }
 
 // pageFor returns the page of an id, made if there is none.

@@ -103,6 +103,12 @@ func newAgenticRows(w *workload.Workload) *agenticRows {
 		}
 	}
 	for i := range a.ids {
+		if id := w.ID(i); a.ids[i] == "" && id != "" && w.Graph != nil {
+			// The ids of a conversation are often unique within it alone.
+			if id = w.Graph.PlayNames[w.Graph.Play[i]] + "/" + id; !taken[id] {
+				a.ids[i], taken[id] = id, true
+			}
+		}
 		for n := i + 1; a.ids[i] == ""; n += w.Requests() {
 			if id := fmt.Sprintf("request_%d", n); !taken[id] {
 				a.ids[i], taken[id] = id, true

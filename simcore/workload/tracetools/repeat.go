@@ -2,6 +2,7 @@ package tracetools
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -12,7 +13,7 @@ import (
 
 // repeat adds all repetitions: those that run beside each other, again and again. A higher rate is more users for a
 // shorter time.
-func (m *maker) repeat() {
+func (m *maker) repeat(ctx context.Context) error {
 	users, requests := m.s.Users*m.s.Rate, m.s.Requests/m.s.Rate
 	var placed []placedUnit
 	for after := range int(math.Ceil(requests)) {
@@ -26,9 +27,13 @@ func (m *maker) repeat() {
 		}
 	}
 	slices.SortStableFunc(placed, func(a, b placedUnit) int { return cmp.Compare(a.at, b.at) })
-	for _, p := range placed {
+	for i, p := range placed {
+		if i%256 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
 		p.add()
 	}
+	return nil
 }
 
 // turnsTried is how many ways to turn a trace round are compared when only a part of its time is wanted.

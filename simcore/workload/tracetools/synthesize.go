@@ -2,6 +2,7 @@ package tracetools
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -61,7 +62,9 @@ func (s Synthesis) Validate() problem.List {
 // sessions that wait for each other, together with those that share a prompt with them. Each repetition is turned round in
 // time by a random amount, so that it meets the others at another point, and has prompts of its own; but what a fiftieth of
 // all sessions begin with, such as a system prompt, stays the same for all.
-func Synthesize(w *workload.Workload, s Synthesis) (*workload.Workload, []string, error) {
+//
+// It ends with the context.
+func Synthesize(ctx context.Context, w *workload.Workload, s Synthesis) (*workload.Workload, []string, error) {
 	if err := s.Validate().Err(); err != nil {
 		return nil, nil, err
 	}
@@ -76,7 +79,9 @@ func Synthesize(w *workload.Workload, s Synthesis) (*workload.Workload, []string
 		m.s.Rate = 1
 	}
 	m.out.blockSize = w.BlockSize
-	m.repeat()
+	if err := m.repeat(ctx); err != nil {
+		return nil, nil, err
+	}
 	if m.dropped > 0 {
 		said.add("the exact answers of %d requests are left out; their lengths stay", m.dropped)
 	}
@@ -85,7 +90,7 @@ func Synthesize(w *workload.Workload, s Synthesis) (*workload.Workload, []string
 	}
 	out, err := m.out.build()
 	if err == nil && s.Sharing < 1 {
-		out, err = m.shareLess(out, &said)
+		out, err = m.shareLess(ctx, out, &said)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -134,7 +139,7 @@ func newMaker(w *workload.Workload, s Synthesis) *maker {
 
 // shareLess replaces the ends of what prompts share by blocks of their own, until a cache without limit hits as much less
 // as was asked for.
-func (m *maker) shareLess(whole *workload.Workload, said *notes) (*workload.Workload, error) {
+func (m *maker) shareLess(ctx context.Context, whole *workload.Workload, said *notes) (*workload.Workload, error) {
 	reuse := workload.Stats(whole).Reuse
 	if reuse == nil || reuse.Ideal == 0 {
 		said.add("sharing has no effect: the trace's prompts share nothing, or it does not say so")
@@ -147,6 +152,9 @@ func (m *maker) shareLess(whole *workload.Workload, said *notes) (*workload.Work
 	nearest := math.Inf(1)
 	low, high := 0.0, 1.0
 	for range sharingSteps {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		keep := (low + high) / 2
 		if m.s.Sharing == 0 {
 			keep = 0

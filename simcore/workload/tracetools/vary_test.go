@@ -2,6 +2,8 @@ package tracetools
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -91,14 +93,14 @@ func TestSynthesizeInvariants(t *testing.T) {
 			Requests: factor("requests"), Users: factor("users"), Rate: factor("rate"), InputLength: factor("input"), OutputLength: factor("output"),
 			Sharing: rapid.SampledFrom([]float64{0, .5, 1, 1}).Draw(t, "sharing"), Seed: rapid.Uint64().Draw(t, "seed"),
 		}
-		made, _, err := Synthesize(w, s)
+		made, _, err := Synthesize(context.Background(), w, s)
 		if err != nil {
 			if !strings.Contains(err.Error(), "no request is left") {
 				t.Fatal(err)
 			}
 			return
 		}
-		again, _, err := Synthesize(w, s)
+		again, _, err := Synthesize(context.Background(), w, s)
 		if err != nil || again.Digest() != made.Digest() {
 			t.Fatalf("the same seed gives %s and %s, %v", made.Digest(), again.Digest(), err)
 		}
@@ -164,7 +166,7 @@ func TestSynthesizeStatistics(t *testing.T) {
 		s := DefaultSynthesis()
 		s.Seed = 3
 		test.change(&s)
-		made, _, err := Synthesize(test.source, s)
+		made, _, err := Synthesize(context.Background(), test.source, s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -204,18 +206,23 @@ func TestSynthesizeProblems(t *testing.T) {
 		if strings.Join(paths, ", ") != test.want {
 			t.Errorf("%q, want %q", paths, test.want)
 		}
-		if _, _, err := Synthesize(w, test.s); err == nil {
+		if _, _, err := Synthesize(context.Background(), w, test.s); err == nil {
 			t.Error("no error")
 		}
 	}
 	s := DefaultSynthesis()
 	s.Users, s.Requests = 1e6, 1e6
-	if _, _, err := Synthesize(w, s); err == nil || !strings.Contains(err.Error(), "at most") {
+	if _, _, err := Synthesize(context.Background(), w, s); err == nil || !strings.Contains(err.Error(), "at most") {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, _, err := Synthesize(ctx, w, DefaultSynthesis()); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	s = DefaultSynthesis()
 	s.Rate = 2
-	made, notes, err := Synthesize(w, s)
+	made, notes, err := Synthesize(context.Background(), w, s)
 	if err != nil || made.Requests() != 3 || len(notes) != 1 || !strings.Contains(notes[0], "rate has no effect") {
 		t.Error(err, notes)
 	}
@@ -230,7 +237,7 @@ func BenchmarkSynthesize(b *testing.B) {
 	s := DefaultSynthesis()
 	s.Users = 2
 	for b.Loop() {
-		if _, _, err := Synthesize(chat, s); err != nil {
+		if _, _, err := Synthesize(context.Background(), chat, s); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -264,7 +271,7 @@ func ExampleSynthesize() {
 	}
 	s := DefaultSynthesis()
 	s.Users = 3
-	more, _, err := Synthesize(chat, s)
+	more, _, err := Synthesize(context.Background(), chat, s)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -287,7 +294,7 @@ func TestSynthesizeUneven(t *testing.T) {
 		for _, rate := range []float64{.5, 1.5, 2, 4} {
 			s := DefaultSynthesis()
 			s.Rate, s.Seed = rate, seed
-			made, _, err := Synthesize(w, s)
+			made, _, err := Synthesize(context.Background(), w, s)
 			if err != nil {
 				t.Fatal(err)
 			}
