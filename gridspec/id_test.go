@@ -11,13 +11,13 @@ import (
 // TestContentIDGolden pins IDs: a change of one makes every stored result of such a point worthless, and needs a
 // new simcore.SemanticVersion only when the outcome of points changes as well.
 func TestContentIDGolden(t *testing.T) {
-	if simcore.SemanticVersion != "2" {
-		t.Skip("the IDs below are those of version 2")
+	if simcore.SemanticVersion != "3" {
+		t.Skip("the IDs below are those of version 3")
 	}
 	for _, tc := range []struct{ spec, want string }{
-		{"", "33ae89ee79286c0f3220fb62d00accae"},
-		{"engine: {block_size: 16, max_num_seqs: null}", "b6e95fa303e11534d22db055810f03c8"},
-		{"load: {rate: 0.1}\nsla: {ttft_ms: 1e-7}\ntiming: {source: fixed, decode_ms: 2.5}\ncompat: dynamo-1.3", "27702770da7bda2ecfdbebd9762a0719"},
+		{"", "8d4ae5dcfbea7d9753c97d39635734bd"},
+		{"engine: {block_size: 16, max_num_seqs: null}", "624d607b5be26354f53213fddd41393f"},
+		{"load: {rate: 0.1}\nsla: {ttft_ms: 1e-7}\ntiming: {source: fixed, decode_ms: 2.5}\ncompat: dynamo-1.3", "e2ffd30ba39a37dd434e475826a4bae4"},
 	} {
 		if got := expand(t, load(t, chat+tc.spec))[0].ContentID("digest"); got != tc.want {
 			t.Errorf("%q has ID %s, want %s", tc.spec, got, tc.want)

@@ -77,6 +77,26 @@ func uses() []use {
 		},
 		{below("router.prefix_affinity_tokens"), routes(router.PolicyPrefixAffinity), "only router.policy prefix_affinity has it"},
 		{
+			below("tiers.bandwidth_g2_to_g3_gbps", "tiers.bandwidth_g3_to_g2_gbps", "tiers.latency_g2_to_g3_ms", "tiers.latency_g3_to_g2_ms"),
+			func(c *simcore.Config) bool { return c.Tiers.NumG3Blocks > 0 },
+			"there are no disks without tiers.num_g3_blocks",
+		},
+		{
+			below("tiers.bandwidth_g2_to_g4_gbps", "tiers.bandwidth_g4_to_g2_gbps", "tiers.latency_g2_to_g4_ms", "tiers.latency_g4_to_g2_ms"),
+			func(c *simcore.Config) bool { return c.Tiers.EnableG4Storage },
+			"there is no object store without tiers.enable_g4_storage",
+		},
+		{
+			below("tiers.workers_per_node"),
+			func(c *simcore.Config) bool { return c.Tiers.NumG3Blocks > 0 || c.Tiers.EnableG4Storage },
+			"the workers of a node share disks and the way to the object store, and there are none (tiers.num_g3_blocks, tiers.enable_g4_storage)",
+		},
+		{
+			below("tiers.decode_offload"),
+			func(c *simcore.Config) bool { return c.Deployment.Mode == simcore.ModeDisaggregated },
+			"only deployment.mode disaggregated has decode workers",
+		},
+		{
 			below("router.host_cache_hit_weight", "router.disk_cache_hit_weight"),
 			func(c *simcore.Config) bool { return c.Tiers.Enabled() },
 			"there are no memory tiers without tiers.num_g2_blocks",
@@ -137,14 +157,14 @@ func (s *Spec) unusedSettings(tree map[string]any) Problems {
 func (s *Spec) possible() []*simcore.Config {
 	type decisive struct {
 		mode, types, policy, load, file string
-		tiers                           bool
+		tiers, disk, object             bool
 	}
 	var out []*simcore.Config
 	seen := map[decisive]bool{}
 	add := func(o option) {
 		point := s.with(o)
 		c := &point.config
-		d := decisive{mode: c.Deployment.Mode, policy: c.Router.Policy, load: c.Router.RouterPrefillLoadModel, file: c.Router.RouterPolicyConfig, tiers: c.Tiers.Enabled()}
+		d := decisive{mode: c.Deployment.Mode, policy: c.Router.Policy, load: c.Router.RouterPrefillLoadModel, file: c.Router.RouterPolicyConfig, tiers: c.Tiers.Enabled(), disk: c.Tiers.NumG3Blocks > 0, object: c.Tiers.EnableG4Storage}
 		for _, p := range c.Stages() {
 			d.types += p.Engine.Type + " "
 		}

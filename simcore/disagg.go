@@ -217,11 +217,11 @@ func (d *disaggregated) proceed(now float64) (passesEnd bool, err error) {
 	return d.due.soonest() <= now, nil
 }
 
-// reserveForStalled looks for room on decode workers whose requests cannot go on, as if a pass had ended. It reports
-// whether it found some.
+// reserveForStalled looks for room on decode workers whose requests cannot go on, as if passes had ended, until there is
+// none. It reports whether it found some.
 func (d *disaggregated) reserveForStalled(now float64) (found bool) {
 	for _, id := range d.stalled {
-		if int(id) >= len(d.prefillWorkers) && d.tryReserve(id, now) {
+		for int(id) >= len(d.prefillWorkers) && d.tryReserve(id, now) {
 			d.touch(id)
 			found = true
 		}

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/servegrid/servegrid/simcore/workload"
 )
 
 // stackCase is one run of the reference with a KV router, in a disaggregated deployment, or with another engine than
@@ -33,9 +31,6 @@ func TestGoldenStack(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.Family+"/"+c.Name, func(t *testing.T) {
-			if why := c.pending(); why != "" {
-				t.Skip(why)
-			}
 			path := replayGolden(t, c.arguments(t), c.Refused)
 			if path == "" {
 				return
@@ -47,14 +42,6 @@ func TestGoldenStack(t *testing.T) {
 			}
 		})
 	}
-}
-
-// pending says why a case cannot be compared yet; empty means that it can.
-func (c stackCase) pending() string {
-	if i := slices.Index(c.Args, "--trace-format"); i >= 0 && !slices.Contains(workload.Formats(), c.Args[i+1]) {
-		return "needs the trace format " + c.Args[i+1]
-	}
-	return ""
 }
 
 func (c stackCase) arguments(t *testing.T) []string {

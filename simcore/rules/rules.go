@@ -142,8 +142,8 @@ type Set struct {
 	NoGraphLanes bool
 	// NoGraphPools refuses such requests, and traces of format mooncake-delta, in disaggregated deployments.
 	NoGraphPools bool
-	// TiesInFileOrder lets requests of an agentic Mooncake trace that are released at the same time go in the order of its
-	// rows. Otherwise they go in the order of their ids.
+	// TiesInFileOrder lets requests of an agent that are released at the same time go in the order of the trace's rows, or of
+	// their recorded times in a capture. Otherwise they go in the order of their ids.
 	TiesInFileOrder bool
 	// ReplayStartsAtTimestamp makes the least timestamp of any row of an agentic Mooncake trace of version 1 the start of its
 	// replay. Otherwise it is the least time before which a request must not start, which is 0 for one that waits for others.

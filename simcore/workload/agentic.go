@@ -186,7 +186,9 @@ func (a *agentic) finish() (*Workload, error) {
 	a.applySettings()
 	b := a.builder
 	b.PlayPrefix, b.PlayOrder = "legacy-play:", a.comparePlays
-	b.TiesByID = !a.src.Rules.TiesInFileOrder
+	if !a.src.Rules.TiesInFileOrder {
+		b.Ties = TiesByID
+	}
 	start := a.start()
 	for i := range b.extra {
 		b.extra[i].notBeforeMs = max(0, b.extra[i].notBeforeMs-start)

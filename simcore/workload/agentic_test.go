@@ -235,7 +235,7 @@ func TestAgenticDigest(t *testing.T) {
 			t.Errorf("the digest is the same with %q", change)
 		}
 	}
-	if digest(`"a"`, `"other"`) != plain {
+	if digest(`"a"`, `"aa"`) != plain {
 		t.Error("the digest depends on a name")
 	}
 }
@@ -375,5 +375,49 @@ func BenchmarkLoadAgentic(b *testing.B) {
 		if _, err := (Spec{Trace: &spec}).Load(context.Background(), Source{Stdin: bytes.NewReader(text.Bytes())}); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// Requests that are released at one instant go in the order of their ids, as the newest peer's do (runs of random graphs), and under
+// the reference's rules in that of rows or recorded times. A play without a name has that of its root that starts first.
+func TestTies(t *testing.T) {
+	v1 := func(id, more string) string {
+		return fmt.Sprintf(`{"request_id":%q,"output_length":1,"hash_ids":[1]%s}`, id, more)
+	}
+	first := rowsText(v1("c", `,"wait_for":["b"]`), v1("b", `,"timestamp":20`), v1("z", `,"timestamp":10`), v1("a", `,"wait_for":["z","b"]`), v1("d", ""))
+	second := rowsText(agenticHeaderLine, agenticRow2("r9", "p", `,"not_before_ms":0`), agenticRow2("r10", "q", `,"not_before_ms":0`), agenticRow2("a", "q", `,"not_before_ms":0`))
+	dynamo := func(id, session string, start, end int) string {
+		return fmt.Sprintf(`{"schema":"dynamo.request.trace.v1","event_type":"request_end","event_time_unix_ms":%d,"agent_context":{"session_id":%q},"request":{"request_id":%q,"output_tokens":1,"request_received_ms":%d,"replay":{"trace_block_size":64,"input_length":64,"input_sequence_hashes":[1]}}}`, end, session, id, start)
+	}
+	capture := rowsText(dynamo("y", "s", 100, 150), dynamo("x", "t", 100, 200), dynamo("w", "s", 160, 170))
+	weka := `{"id":"t","block_size":64,"hash_id_scope":"local","requests":[` + strings.Join(slices.Repeat([]string{`{"t":0,"type":"n","model":"m","in":64,"out":1,"hash_ids":[1]}`}, 11), ",") + "]}"
+	for _, test := range []struct {
+		name, format, text string
+		compat             rules.Compat
+		order, plays       string
+	}{
+		{"version 1", FormatAgenticMooncake, first, rules.Default, "a b c d z", "legacy-play:d legacy-play:z"},
+		{"version 1, reference", FormatAgenticMooncake, first, rules.Dynamo13, "c b z a d", "legacy-play:d legacy-play:z"},
+		{"version 2", FormatAgenticMooncake, second, rules.Default, "a r10 r9", "p q"},
+		{"capture", FormatDynamo, capture, rules.Default, "w x y", "dynamo-play:x dynamo-play:y"},
+		{"capture, reference", FormatDynamo, capture, rules.Dynamo13, "y x w", "dynamo-play:x dynamo-play:y"},
+		{"weka", FormatWeka, weka, rules.Default, "outer:0 outer:1 outer:10 outer:2 outer:3 outer:4 outer:5 outer:6 outer:7 outer:8 outer:9", "t"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w, err := loadRows(t, test.format, test.text, test.compat)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids := make([]string, w.Requests())
+			for i := range ids {
+				ids[w.Graph.Rank[i]] = w.ID(i)
+			}
+			if got := strings.Join(ids, " "); got != test.order {
+				t.Errorf("ties go in the order %s, want %s", got, test.order)
+			}
+			if got := strings.Join(w.Graph.PlayNames, " "); got != test.plays {
+				t.Errorf("plays are %s, want %s", got, test.plays)
+			}
+		})
 	}
 }

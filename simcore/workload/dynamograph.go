@@ -46,6 +46,9 @@ func (c *dynamoCapture) graph(order []int32) (*Workload, error) {
 	}
 	b := NewGraphBuilder(c.spec.name(), int(c.blockSize))
 	b.PlayPrefix, b.PlayOrder = "dynamo-play:", strings.Compare
+	if !c.src.Rules.TiesInFileOrder {
+		b.Ties = TiesByID
+	}
 	lower := dynamoLowering{c: c, names: make([]uint32, len(c.blocks.hashes))}
 	number := make([]int32, len(order)) // in the builder
 	for i, r := range order {

@@ -157,13 +157,25 @@ type GraphRequest struct {
 	ToolWaitMs float64
 }
 
+// TieOrder says in which order requests go that are released at the same time.
+type TieOrder uint8
+
+const (
+	// TiesAsAdded is the order of Add.
+	TiesAsAdded TieOrder = iota
+	// TiesByID is the order of the requests' ids.
+	TiesByID
+	// TiesByPlayAndID is the order of plays and, within one, of ids.
+	TiesByPlayAndID
+)
+
 // GraphBuilder collects requests and what they wait for, and makes a [Workload] of them.
 type GraphBuilder struct {
 	// PlayOrder compares two plays by name, for lanes; nil keeps the order in which they appear.
 	PlayOrder func(a, b string) int
-	// TiesByID lets requests that are released at the same time go in the order of their ids, not in that of Add.
-	TiesByID bool
-	// PlayPrefix begins the names of plays that are named after their first request.
+	// Ties orders requests that are released at the same time.
+	Ties TieOrder
+	// PlayPrefix begins the names of plays that are named after the request that starts first.
 	PlayPrefix string
 
 	requests *Builder
@@ -214,7 +226,7 @@ func NewGraphBuilder(name string, blockSize int) *GraphBuilder {
 func (b *GraphBuilder) Requests() int { return b.requests.Requests() }
 
 // Add appends one request and returns its number for AddEdge. The caller has checked lengths and times; hash ids are
-// copied. Requests that are released at the same time go in the order of Add. Either all requests name their play or
+// copied. Either all requests name their play or
 // none does.
 func (b *GraphBuilder) Add(r GraphRequest) int32 {
 	number := int32(b.requests.Requests())
@@ -266,7 +278,7 @@ func (b *GraphBuilder) id(number int32) string {
 	return fmt.Sprintf("#%d", number+1)
 }
 
-// connect numbers the plays that edges connect, each named after its first request.
+// connect numbers the plays that edges connect, and names each after a request.
 func (b *GraphBuilder) connect(plays []int32) {
 	root := make([]int32, len(plays))
 	for i := range root {
@@ -285,12 +297,34 @@ func (b *GraphBuilder) connect(plays []int32) {
 			root[max(a, z)] = min(a, z)
 		}
 	}
+	var firsts []int32
 	for i := range plays {
 		if r := find(int32(i)); r == int32(i) {
-			plays[i] = int32(len(b.plays.list))
-			b.plays.list = append(b.plays.list, b.PlayPrefix+b.id(r))
+			plays[i] = int32(len(firsts))
+			firsts = append(firsts, r)
 		} else {
 			plays[i] = plays[r]
+		}
+	}
+	b.chooseFirsts(plays, firsts)
+	for _, first := range firsts {
+		b.plays.list = append(b.plays.list, b.PlayPrefix+b.id(first))
+	}
+}
+
+// chooseFirsts makes of the first request of each play the one that starts first: of those that wait for nothing the one with
+// the least floor and, among equals, the least id.
+func (b *GraphBuilder) chooseFirsts(plays, firsts []int32) {
+	waits := make([]bool, len(plays))
+	for _, e := range b.edges {
+		waits[e.to] = true
+	}
+	sooner := func(x, y int32) bool {
+		return cmp.Or(cmp.Compare(b.extra[x].notBeforeMs, b.extra[y].notBeforeMs), strings.Compare(b.id(x), b.id(y))) < 0
+	}
+	for i, play := range plays {
+		if first := firsts[play]; !waits[i] && (waits[first] || sooner(int32(i), first)) {
+			firsts[play] = int32(i)
 		}
 	}
 }
@@ -363,8 +397,8 @@ func (b *GraphBuilder) graph(w *Workload, order, plays []int32) *Graph {
 		Model: make([]int32, n), ModelNames: b.models.list,
 		RecordedStartMs: make([]float64, n), RecordedEndMs: make([]float64, n), ToolWaitMs: make([]float64, n), Parent: make([]int32, w.Sessions()),
 	}
-	if b.TiesByID {
-		g.Rank = b.ranksByID(order)
+	if b.Ties != TiesAsAdded {
+		g.Rank = b.ranksByID(order, plays)
 	}
 	number := make([]int32, n)
 	for i, old := range order {
@@ -409,13 +443,19 @@ func (w *Workload) sessionOf(request int32) int32 {
 	return int32(at)
 }
 
-// ranksByID ranks requests by their ids.
-func (b *GraphBuilder) ranksByID(order []int32) []int32 {
+// ranksByID ranks requests by their ids, of one play after another where Ties says so.
+func (b *GraphBuilder) ranksByID(order, plays []int32) []int32 {
 	sorted := make([]int32, len(order))
 	for i := range sorted {
 		sorted[i] = int32(i)
 	}
-	slices.SortStableFunc(sorted, func(x, y int32) int { return strings.Compare(b.id(order[x]), b.id(order[y])) })
+	slices.SortStableFunc(sorted, func(x, y int32) int {
+		x, y = order[x], order[y]
+		if b.Ties == TiesByPlayAndID && plays[x] != plays[y] {
+			return cmp.Compare(plays[x], plays[y])
+		}
+		return strings.Compare(b.id(x), b.id(y))
+	})
 	ranks := make([]int32, len(order))
 	for rank, request := range sorted {
 		ranks[request] = int32(rank)

@@ -354,3 +354,39 @@ func BenchmarkLoadWeka(b *testing.B) {
 		}
 	}
 }
+
+// Which request follows which, in cases that only runs of the newest peer could tell.
+func TestWekaStreams(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		rows []string
+		want string // what the last request waits for
+	}{
+		{"a first request alone is a preamble, even if it ran on", []string{wekaRow(0, 1, 1), wekaRow(.5, 1.5, 9)}, "outer:0 completion 0 sequence"},
+		{"a first request that comes back is none", []string{wekaRow(0, 1, 1), wekaRow(4, 1, 1, 10), wekaRow(4.5, 1.5, 9)}, "outer:0 completion 0 replay_barrier"},
+		{"of equals, one that has ended", []string{wekaRow(0, 1, 1, 2), wekaRow(.5, 5, 1, 3), wekaRow(3, 1, 1)}, "outer:0 completion 2000 sequence"},
+		{"of equals that ended, the last to end", []string{wekaRow(0, 5, 1, 2, 3), wekaRow(2, 1, 1, 2, 3), wekaRow(7, 1, 1, 2, 3, 4)}, "outer:0 completion 2000 sequence, outer:1 completion 0 replay_barrier"},
+		{"of equals that go on, the last to start", []string{wekaRow(0, 9, 1, 2), wekaRow(1, 8, 1, 3), wekaRow(4, 1, 1, 4)}, "outer:1 dispatch 3000 spawn"},
+		{"no barrier for one that starts at the same time", []string{wekaRow(0, 1, 1), wekaRow(2, 0, 1, 2), wekaRow(2, 1, 9)}, "outer:0 completion 0 replay_barrier"},
+		{"joins wait for every stream of a subagent", []string{wekaRow(0, 1, 1), wekaSub(1, "k", 3000, wekaRow(1, 2, 50), wekaRow(2, .5, 50, 60), wekaRow(2, .25, 70)), wekaRow(7, 1, 1, 2)},
+			"outer:0 completion 6000 sequence, outer:1:inner:0 completion 4000 join, outer:1:inner:1 completion 4500 join, outer:1:inner:2 completion 4750 join"},
+	} {
+		w, err := loadTrace(t, wekaFile(t, wekaText("a", "local", test.rows...)), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := int32(0)
+		for i := range w.Requests() {
+			if w.ID(i) == fmt.Sprintf("outer:%d", len(test.rows)-1) {
+				last = int32(i)
+			}
+		}
+		var got []string
+		for _, e := range w.Graph.Edges(last) {
+			got = append(got, fmt.Sprintf("%s %s %v %s", w.ID(int(e.From)), e.Trigger, e.DelayMs, e.Relation))
+		}
+		if text := strings.Join(got, ", "); text != test.want {
+			t.Errorf("%s:\n got %s\nwant %s", test.name, text, test.want)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 // workload makes one play of each trace.
 func (c *wekaCorpus) workload() (*Workload, error) {
 	b := NewGraphBuilder(c.spec.name(), int(c.traces[0].blockSize))
+	b.Ties = TiesByPlayAndID
 	lower := wekaLowering{builder: b, global: map[uint64]uint64{}, floored: c.spec.Pacing != PacingCausal}
 	for i := range c.traces {
 		t := &c.traces[i]
@@ -40,8 +41,7 @@ func (t *wekaTrace) graph(s TraceSpec) *wekaGraph {
 	streams := g.scope(t.main)
 	for i := range t.subagents {
 		a := &t.subagents[i]
-		g.scope(a.requests)
-		g.join(a, streams[g.stream[a.spawner]], s.JoinDelay)
+		g.join(a, g.scope(a.requests), streams[g.stream[a.spawner]], s.JoinDelay)
 		if len(a.requests) > 0 {
 			g.spawn(a, s.SpawnTrigger)
 		}
@@ -82,19 +82,20 @@ func (g *wekaGraph) scope(requests []int32) (streams [][]int32) {
 		}
 		hashed := g.t.fullBlocks(r) > 0
 		switch {
-		case from != noRequest && !hashed:
+		case from != noRequest && g.t.common(from, r) == 0: // nothing says that they ran side by side on purpose
 			g.edge(r, from, OnCompletion, g.t.requests[r].startMs-g.t.requests[from].endMs, Sequence)
 		case from != noRequest:
 			g.follow(r, from)
 		}
 		for other := range found {
 			if other != at {
-				g.barrier(r, found[other].requests)
+				g.barrier(r, from, &found[other])
 			}
 		}
 		s := &found[at]
 		s.requests = append(s.requests, r)
 		s.endMs = max(s.endMs, g.t.requests[r].endMs)
+		s.endedMs = append(s.endedMs, s.endMs)
 		if hashed {
 			s.prompt = r
 		}
@@ -109,8 +110,9 @@ func (g *wekaGraph) scope(requests []int32) (streams [][]int32) {
 // wekaStream is requests of one agent whose prompts each go on from the one before.
 type wekaStream struct {
 	requests []int32
-	prompt   int32   // the last of them with hash ids
-	endMs    float64 // when all of them had ended
+	prompt   int32     // the last of them with hash ids
+	endMs    float64   // when all of them had ended
+	endedMs  []float64 // when each and all before it had
 }
 
 func (s *wekaStream) tail() int32 { return s.requests[len(s.requests)-1] }
@@ -144,10 +146,10 @@ func (g *wekaGraph) place(streams []wekaStream, requests []int32, i int) (at int
 		if common == 0 {
 			continue
 		}
-		if s.endMs <= start && common == g.t.fullBlocks(s.prompt) && (common > goesOnBlocks || common == goesOnBlocks && s.endMs >= streams[goesOn].endMs) {
+		if s.endMs <= start && common == g.t.fullBlocks(s.prompt) && (common > goesOnBlocks || common == goesOnBlocks && g.nearer(s, &streams[goesOn], start)) {
 			goesOn, goesOnBlocks = k, common
 		}
-		if common > forkBlocks || common == forkBlocks && g.byStart(s.tail(), streams[fork].tail()) >= 0 {
+		if common > forkBlocks || common == forkBlocks && g.nearer(s, &streams[fork], start) {
 			fork, forkBlocks = k, common
 		}
 	}
@@ -162,7 +164,17 @@ func (g *wekaGraph) place(streams []wekaStream, requests []int32, i int) (at int
 	return len(streams), noRequest
 }
 
-// preamble reports whether an agent's first request has nothing in common with any other and ended before the second.
+// nearer prefers, of two streams with as much in common with a request that starts at a time, one that has ended by then,
+// then the one that ended last, then the one whose last request started last.
+func (g *wekaGraph) nearer(s, than *wekaStream, start float64) bool {
+	if ended := s.endMs <= start; ended != (than.endMs <= start) {
+		return ended
+	}
+	a, b := s.tail(), than.tail()
+	return cmp.Or(cmp.Compare(s.endMs, than.endMs), g.byStart(a, b), cmp.Compare(a, b)) > 0
+}
+
+// preamble reports whether an agent's first request has nothing in common with any other.
 func (g *wekaGraph) preamble(requests []int32) bool {
 	first := requests[0]
 	for _, r := range requests[1:] {
@@ -170,16 +182,23 @@ func (g *wekaGraph) preamble(requests []int32) bool {
 			return false
 		}
 	}
-	return g.t.requests[first].endMs <= g.t.requests[requests[1]].startMs
+	return true
 }
 
-// barrier makes a request wait for the last of another stream that had ended before it.
-func (g *wekaGraph) barrier(r int32, stream []int32) {
-	for _, from := range slices.Backward(stream) {
-		if g.t.requests[from].endMs <= g.t.requests[r].startMs {
-			g.edge(r, from, OnCompletion, 0, Barrier)
-			return
+// barrier makes a request wait for the last of another stream to end before it began, unless it follows that one anyway.
+func (g *wekaGraph) barrier(r, follows int32, s *wekaStream) {
+	start, last := g.t.requests[r].startMs, int32(noRequest)
+	for i, from := range slices.Backward(s.requests) {
+		if last != noRequest && s.endedMs[i] <= g.t.requests[last].endMs {
+			break // none before it ended later
 		}
+		f := &g.t.requests[from]
+		if f.startMs < start && f.endMs <= start && (last == noRequest || f.endMs > g.t.requests[last].endMs) {
+			last = from
+		}
+	}
+	if last != noRequest && last != follows {
+		g.edge(r, last, OnCompletion, 0, Barrier)
 	}
 }
 
@@ -194,9 +213,9 @@ func (g *wekaGraph) spawn(a *wekaSubagent, trigger string) {
 	g.edge(first, a.spawner, OnCompletion, r.startMs-spawner.endMs, Spawn)
 }
 
-// join makes the first request of the spawning stream that comes after a subagent, and started after its end, wait for the subagent's request
-// that started last.
-func (g *wekaGraph) join(a *wekaSubagent, stream []int32, delay string) {
+// join makes the first request of the spawning stream that comes after a subagent, and started after its end, wait for the last
+// request of each of the subagent's streams.
+func (g *wekaGraph) join(a *wekaSubagent, own [][]int32, stream []int32, delay string) {
 	const slackMs = 1e-3
 	after := slices.Index(stream, a.spawner) + 1
 	at := slices.IndexFunc(stream[after:], func(r int32) bool {
@@ -209,18 +228,15 @@ func (g *wekaGraph) join(a *wekaSubagent, stream []int32, delay string) {
 		g.unfinished = cmp.Or(a.agent, "without a name")
 		return
 	}
-	last := a.requests[0]
-	for _, r := range a.requests {
-		if g.byStart(r, last) >= 0 {
-			last = r
-		}
-	}
 	turn := stream[after+at]
-	wait := g.t.requests[turn].startMs - g.t.requests[last].endMs
-	if delay == JoinNone {
-		wait = 0
+	for _, of := range own {
+		last := of[len(of)-1]
+		wait := g.t.requests[turn].startMs - g.t.requests[last].endMs
+		if delay == JoinNone {
+			wait = 0
+		}
+		g.edge(turn, last, OnCompletion, wait, Join)
 	}
-	g.edge(turn, last, OnCompletion, wait, Join)
 }
 
 // fullBlocks is the number of whole blocks of a prompt that have hash ids.

@@ -201,7 +201,7 @@ func (w *Workload) HasArrivals() (bool, int) {
 
 // Digest identifies the work: the hex SHA-256 of block size, sessions, times, lengths, prompt identities, hints and what
 // requests wait for.
-// Names of requests and sessions do not count.
+// Names of requests and sessions do not count, but for the order in which requests of a graph are released at the same time.
 func (w *Workload) Digest() string { return w.digest }
 
 func (w *Workload) computeDigest() string {

@@ -1,7 +1,6 @@
 package tiers
 
 import (
-	"math"
 	"slices"
 	"strings"
 
@@ -87,8 +86,15 @@ func DefaultConfig() Config {
 	return Config{OffloadPolicy: OffloadOnEvict, OffloadBatchSize: 16, OnboardPolicy: OnboardCheaper}
 }
 
-// maxBlocks bounds the size of a tier, and so what it can make the simulator allocate.
-const maxBlocks = 1 << 30
+// maxBlocks bounds the size of a tier, and so what it can make the simulator allocate. The other bounds keep times finite and
+// apart from each other: bandwidths in GB/s, latencies in ms, and workers on a node.
+const (
+	maxBlocks      = 1 << 30
+	leastBandwidth = 1e-6
+	mostBandwidth  = 1e9
+	maxLatencyMs   = 1e9
+	maxWorkers     = 1 << 20
+)
 
 // Enabled reports whether there is any lower tier.
 func (c Config) Enabled() bool { return c.NumG2Blocks > 0 }
@@ -137,15 +143,15 @@ func (c Config) Validate() problem.List {
 	if c.NumG4Blocks > 0 && !c.EnableG4Storage {
 		l.Add("num_g4_blocks", c.NumG4Blocks, "there is no object store; give tiers.enable_g4_storage")
 	}
-	if c.WorkersPerNode < 0 {
-		l.Add("workers_per_node", c.WorkersPerNode, "give 1 or more workers, or null for all on one node")
+	if c.WorkersPerNode < 0 || c.WorkersPerNode > maxWorkers {
+		l.Add("workers_per_node", c.WorkersPerNode, "give 1 to %d workers, or null for all on one node", maxWorkers)
 	}
 	for _, k := range c.links() {
-		if !(k.bandwidth >= 0) || math.IsInf(k.bandwidth, 0) {
-			l.Add("bandwidth_"+k.name+"_gbps", k.bandwidth, "give GB/s above 0, or null for transfers whose bytes take no time")
+		if k.bandwidth != 0 && !(k.bandwidth >= leastBandwidth && k.bandwidth <= mostBandwidth) {
+			l.Add("bandwidth_"+k.name+"_gbps", k.bandwidth, "give %v to %v GB/s, or null for transfers whose bytes take no time", leastBandwidth, mostBandwidth)
 		}
-		if !(k.latencyMs >= 0) || math.IsInf(k.latencyMs, 0) {
-			l.Add("latency_"+k.name+"_ms", k.latencyMs, "give 0 ms or more")
+		if !(k.latencyMs >= 0 && k.latencyMs <= maxLatencyMs) {
+			l.Add("latency_"+k.name+"_ms", k.latencyMs, "give 0 to %v ms", maxLatencyMs)
 		}
 	}
 	if !slices.Contains(OffloadPolicies(), c.OffloadPolicy) {
@@ -154,8 +160,8 @@ func (c Config) Validate() problem.List {
 	if !slices.Contains(OnboardPolicies(), c.OnboardPolicy) {
 		l.Add("onboard_policy", c.OnboardPolicy, "use one of: %s", strings.Join(OnboardPolicies(), ", "))
 	}
-	if c.OffloadBatchSize < 1 {
-		l.Add("offload_batch_size", c.OffloadBatchSize, "give 1 or more blocks")
+	if c.OffloadBatchSize < 1 || c.OffloadBatchSize > maxBlocks {
+		l.Add("offload_batch_size", c.OffloadBatchSize, "give 1 to %d blocks", maxBlocks)
 	}
 	return l
 }

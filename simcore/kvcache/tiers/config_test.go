@@ -29,6 +29,10 @@ func TestBadConfig(t *testing.T) {
 			c.BandwidthG1ToG2, c.BandwidthG4ToG2 = math.NaN(), math.Inf(1)
 			c.LatencyG2ToG3, c.LatencyG3ToG2 = -1, math.NaN()
 		}, []string{"workers_per_node", "bandwidth_g1_to_g2_gbps", "latency_g2_to_g3_ms", "latency_g3_to_g2_ms", "bandwidth_g4_to_g2_gbps", "offload_batch_size"}},
+		{"extremes", func(c *Config) {
+			c.NumG2Blocks, c.WorkersPerNode, c.OffloadBatchSize = 1, math.MaxInt, math.MaxInt
+			c.BandwidthG1ToG2, c.BandwidthG2ToG1, c.LatencyG1ToG2 = 5e-324, math.MaxFloat64, math.MaxFloat64
+		}, []string{"workers_per_node", "bandwidth_g1_to_g2_gbps", "latency_g1_to_g2_ms", "bandwidth_g2_to_g1_gbps", "offload_batch_size"}},
 		{"policies", func(c *Config) { c.OffloadPolicy, c.OnboardPolicy = "", "sometimes" }, []string{"offload_policy", "onboard_policy"}},
 	} {
 		c := DefaultConfig()

@@ -102,22 +102,6 @@ func newAgenticRows(w *workload.Workload) *agenticRows {
 			a.ids[i], taken[id] = id, true
 		}
 	}
-	for i := range a.ids {
-		if id := w.ID(i); a.ids[i] == "" && id != "" && w.Graph != nil {
-			// The ids of a conversation are often unique within it alone.
-			if id = w.Graph.PlayNames[w.Graph.Play[i]] + "/" + id; !taken[id] {
-				a.ids[i], taken[id] = id, true
-			}
-		}
-		for n := i + 1; a.ids[i] == ""; n += w.Requests() {
-			if id := fmt.Sprintf("request_%d", n); !taken[id] {
-				a.ids[i], taken[id] = id, true
-				if w.ID(i) != "" {
-					a.renamed++
-				}
-			}
-		}
-	}
 	for s := range w.Sessions() {
 		for i := w.SessionStart[s]; i < w.SessionStart[s+1]; i++ {
 			a.session[i] = int32(s)
@@ -131,7 +115,35 @@ func newAgenticRows(w *workload.Workload) *agenticRows {
 	if w.Graph != nil {
 		slices.SortFunc(a.order, func(x, y int32) int { return cmp.Compare(w.Graph.Rank[x], w.Graph.Rank[y]) })
 	}
+	a.nameOthers(taken)
 	return a
+}
+
+// nameOthers gives an id to requests that have none, or that of another one.
+func (a *agenticRows) nameOthers(taken map[string]bool) {
+	w := a.w
+	for place, i := range a.order {
+		if id := w.ID(int(i)); a.ids[i] == "" && id != "" && w.Graph != nil {
+			// The ids of a conversation are often unique within it alone.
+			if id = w.Graph.PlayNames[w.Graph.Play[i]] + "/" + id; !taken[id] {
+				a.ids[i], taken[id] = id, true
+			}
+		}
+		for n := place + 1; a.ids[i] == ""; n += w.Requests() {
+			if id := requestID(n, w.Requests()); !taken[id] {
+				a.ids[i], taken[id] = id, true
+				if w.ID(int(i)) != "" {
+					a.renamed++
+				}
+			}
+		}
+	}
+}
+
+// requestID names the n-th request, from 1, so that names sort like numbers: requests that are released at the same time go
+// in the order of their ids.
+func requestID(n, requests int) string {
+	return fmt.Sprintf("request_%0*d", len(fmt.Sprint(requests)), n)
 }
 
 // row describes a request without what names its content. A delay after all dependencies becomes one after each, and a later floor.

@@ -29,7 +29,11 @@ func Anonymize(w *workload.Workload, seed uint64) (_ *workload.Workload, notes [
 	}
 	for i := range r.list {
 		x := &r.list[i]
-		x.ID = fmt.Sprintf("request_%d", i+1)
+		place := i
+		if r.graph {
+			place = int(r.rank[i])
+		}
+		x.ID = requestID(place+1, len(r.list))
 		x.Session, x.ParentSession = a.sessions.of(x.Session, "session_%d"), a.sessions.of(x.ParentSession, "session_%d")
 		x.Play, x.Model, x.Hints.PolicyClass = a.plays.of(x.Play, "play_%d"), a.models.of(x.Model, "model_%d"), a.classes.of(x.Hints.PolicyClass, "class_%d")
 		if !math.IsNaN(x.ArrivalMs) {

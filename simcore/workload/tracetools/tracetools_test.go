@@ -209,7 +209,8 @@ func TestSessionsAsPlays(t *testing.T) {
 				t.Fatalf("request %d starts at %g, not %g", i, got[i], want[i]-first)
 			}
 		}
-		if a, b := workload.Stats(w, 1, 2, 5).Reuse, workload.Stats(again, 1, 2, 5).Reuse; !cmp.Equal(a, b) {
+		// What starts together goes in the order of ids in this format, so a small cache may hit otherwise.
+		if a, b := workload.Stats(w).Reuse, workload.Stats(again).Reuse; !cmp.Equal(a, b) {
 			t.Fatalf("%+v became %+v", a, b)
 		}
 	})
