@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/servegrid/servegrid/simcore/workload"
 )
 
 // workloadCase is one run of a reference over a trace of any format: of the first with its arguments, or of the newest
@@ -112,9 +110,6 @@ func (c workloadCase) check(t *testing.T, dir string) {
 	if why, ok := strings.CutPrefix(difference, "skip: "); ok {
 		t.Skip(why)
 	}
-	if format := c.format(); !slices.Contains(workload.Formats(), format) {
-		t.Skipf("format %s is not there yet", format)
-	}
 	out := t.TempDir()
 	report, requests := filepath.Join(out, "report.json"), filepath.Join(out, "requests.jsonl")
 	got := runCommand(t, append(c.arguments(dir), "--report-json", report, "--report-jsonl", requests)...)
@@ -149,17 +144,6 @@ func withoutNoise(report map[string]float64) map[string]float64 {
 		return ok && v < 1e-8*report["mean_"+of]
 	})
 	return report
-}
-
-// format is the format that the reference was asked for.
-func (c workloadCase) format() string {
-	if i := slices.Index(c.Args, "--trace-format"); i >= 0 {
-		return c.Args[i+1]
-	}
-	if c.Format == "" {
-		return workload.FormatMooncake
-	}
-	return c.Format
 }
 
 // arguments are those of our replay of the case, whose traces are in a folder.

@@ -91,10 +91,7 @@ func (s *SGLang) Loaded(request int32, now float64) (end float64) {
 	r := &s.env.Requests[request]
 	r.LoadWaitMs += now - r.loadBegunMs
 	s.settleLoad(request, r)
-	if s.run.active {
-		s.run.cut(now)
-	}
-	return s.run.end
+	return s.CutShort(now)
 }
 
 // settleLoad puts what a request has loaded into the tree, and the request back into the queue.

@@ -56,10 +56,7 @@ func (v *VLLM) Loaded(request int32, now float64) (end float64) {
 	r := &v.env.Requests[request]
 	r.LoadWaitMs += now - r.loadBegunMs
 	v.settleLoad(request, r)
-	if v.run.active {
-		v.run.cut(now)
-	}
-	return v.run.end
+	return v.CutShort(now)
 }
 
 // settleLoad gives the blocks that a request has loaded their identity, and puts it back into the queue.

@@ -81,16 +81,9 @@ func (a *agentic) readLine(number int, data []byte) error {
 	line := jsonLine{data: data}
 	err := line.object(func(key []byte) error {
 		field := fields[string(key)]
-		if a.row.seen&field != 0 {
-			return &fieldError{field: string(key), message: "is given twice, perhaps under its other name"}
+		if ok, err := wanted(&line, &a.row.seen, field, key, givenTwiceElsewhere); !ok {
+			return err
 		}
-		if field == 0 {
-			return line.skip()
-		}
-		if line.null() {
-			return nil
-		}
-		a.row.seen |= field
 		return a.row.read(&line, field, string(key))
 	})
 	if err != nil {
@@ -150,10 +143,7 @@ func (r *agenticRow) read(line *jsonLine, field agenticField, name string) (err 
 
 // texts reads a list of strings.
 func (l *jsonLine) texts(field string) (list []string, err error) {
-	if l.space(); l.at >= len(l.data) || l.data[l.at] != '[' {
-		return nil, l.wrongType(field, "a list of strings")
-	}
-	err = l.elements(func() error {
+	err = l.list(field, "a list of strings", func() error {
 		text, err := l.textField(field)
 		list = append(list, text)
 		return err
@@ -162,10 +152,7 @@ func (l *jsonLine) texts(field string) (list []string, err error) {
 }
 
 func (r *agenticRow) readDependencies(line *jsonLine) error {
-	if line.space(); line.at >= len(line.data) || line.data[line.at] != '[' {
-		return line.wrongType("dependencies", "a list of objects")
-	}
-	return line.elements(func() error {
+	return line.list("dependencies", "a list of objects", func() error {
 		var d agenticDependency
 		err := line.nested("dependencies", func(key []byte) (err error) {
 			bit := uint8(1)
@@ -215,11 +202,7 @@ func (a *agentic) addRow(line int) error {
 	if err := a.setLengths(&q.Request); err != nil {
 		return err
 	}
-	if a.src.Rules.HashIDs32 {
-		for i := range q.Hashes {
-			q.Hashes[i] &= math.MaxUint32
-		}
-	}
+	a.src.cutHashes(q.Hashes)
 	if a.builder == nil {
 		a.builder = NewGraphBuilder(a.spec.name(), a.blockSize)
 	}
@@ -347,8 +330,8 @@ func ordinalText(ordinal int) string {
 // setLengths checks the row's lengths.
 func (a *agentic) setLengths(q *Request) error {
 	r := &a.row
-	if r.seen&agenticPlanned != 0 && uint64(len(r.planned)) != r.output {
-		return &fieldError{"output_length", fmt.Sprint(r.output), fmt.Sprintf("does not match output_token_ids, which has %d tokens", len(r.planned))}
+	if err := checkPlanned(r.seen&agenticPlanned != 0, r.planned, r.output); err != nil {
+		return err
 	}
 	if len(r.hashes) == 0 {
 		return &fieldError{field: "hash_ids", message: "is empty"}

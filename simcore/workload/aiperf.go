@@ -102,16 +102,9 @@ func (a *aiperf) readLine(data []byte) error {
 
 func (a *aiperf) readField(line *jsonLine, row *aiperfRow, key []byte) (err error) {
 	field := aiperfFields[string(key)]
-	if row.seen&field != 0 {
-		return &fieldError{field: string(key), message: "is given twice"}
+	if ok, err := wanted(line, &row.seen, field, key, givenTwice); !ok {
+		return err
 	}
-	if field == 0 {
-		return line.skip()
-	}
-	if line.null() {
-		return nil
-	}
-	row.seen |= field
 	switch field {
 	case aiperfInput:
 		row.input, err = line.uint("input_length")

@@ -38,7 +38,7 @@ func (l *jsonLine) appendStrings(to *strings.Builder) error {
 // appendMessages adds the messages of a chat, which must all have a role.
 func (l *jsonLine) appendMessages(field string, to *strings.Builder) error {
 	n := 0
-	err := l.list(field, func() error {
+	err := l.list(field, "a list", func() error {
 		role := false
 		n++
 		err := l.nested(field, func(key []byte) error {
@@ -59,7 +59,7 @@ func (l *jsonLine) appendMessages(field string, to *strings.Builder) error {
 // appendTools adds definitions of tools.
 func (l *jsonLine) appendTools(field string, to *strings.Builder) error {
 	n := 0
-	err := l.list(field, func() error {
+	err := l.list(field, "a list", func() error {
 		n++
 		if l.space(); l.at < len(l.data) && l.data[l.at] != '{' {
 			return l.wrongType(field, "a list of objects")
@@ -77,14 +77,6 @@ func (l *jsonLine) appendTools(field string, to *strings.Builder) error {
 		err = &fieldError{field: field, message: "must be a non-empty list"}
 	}
 	return err
-}
-
-// list reads a list; each must consume one element.
-func (l *jsonLine) list(field string, each func() error) error {
-	if l.space(); l.at < len(l.data) && l.data[l.at] != '[' {
-		return l.wrongType(field, "a list")
-	}
-	return l.elements(each)
 }
 
 // appendPayload adds what a request body puts into the prompt, and finds the length of the answer that it asks for.

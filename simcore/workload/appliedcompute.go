@@ -61,13 +61,9 @@ func (a *appliedCompute) readLine(data []byte) error {
 			if string(key) != name {
 				continue
 			}
-			if row.seen&(1<<i) != 0 {
-				return &fieldError{field: name, message: "is given twice"}
+			if ok, err := wanted(&line, &row.seen, 1<<i, key, givenTwice); !ok {
+				return err
 			}
-			if line.null() {
-				return nil
-			}
-			row.seen |= 1 << i
 			return row.read(&line, name)
 		}
 		return line.skip()
@@ -94,10 +90,7 @@ func (r *appliedComputeRow) read(line *jsonLine, name string) (err error) {
 	case "tool_call_output_length":
 		r.results, err = line.uints(name, nil)
 	case "tool_call_latency":
-		if line.space(); line.at >= len(line.data) || line.data[line.at] != '[' {
-			return line.wrongType(name, "a list of seconds")
-		}
-		err = line.elements(func() error {
+		err = line.list(name, "a list of seconds", func() error {
 			seconds, err := line.number(name)
 			r.waits = append(r.waits, seconds)
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -167,7 +168,7 @@ func (c *TraceCheck) Compare(other *TraceCheck) {
 	for name := range other.Turns {
 		names[name] = true
 	}
-	for _, name := range sortedKeys(names) {
+	for _, name := range slices.Sorted(maps.Keys(names)) {
 		c.Expect("turns of session "+shortened(name), c.Turns[name], other.Turns[name])
 	}
 }
@@ -181,13 +182,4 @@ func (c *TraceCheck) Expect(what string, got, want int) {
 	default:
 		c.MoreProblems++
 	}
-}
-
-func sortedKeys(set map[string]bool) []string {
-	keys := make([]string, 0, len(set))
-	for key := range set {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }

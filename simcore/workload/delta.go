@@ -2,9 +2,7 @@ package workload
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
-	"hash"
 )
 
 // transcripts hold the prompts of sessions whose turns go on where the turn before ended: with its answer and what is new.
@@ -103,26 +101,4 @@ func (b *Builder) appendAnswer(runs []tokenRun, i int) []tokenRun {
 // known returns the runs of a request's prompt and answer.
 func (t *transcripts) known(request int) []tokenRun {
 	return t.runs[t.first[request]:t.answered[request]]
-}
-
-func (t *transcripts) digest(h hash.Hash) {
-	buf := make([]byte, 0, 1<<12)
-	put := func(v uint64) {
-		if buf = binary.LittleEndian.AppendUint64(buf, v); len(buf)+8 > cap(buf) {
-			h.Write(buf)
-			buf = buf[:0]
-		}
-	}
-	for i := range t.first {
-		put(uint64(t.end[i])<<32 | uint64(t.answered[i]))
-	}
-	for _, r := range t.runs {
-		made := uint64(0)
-		if r.generated {
-			made = 1
-		}
-		put(r.token)
-		put(uint64(r.count)<<1 | made)
-	}
-	h.Write(buf)
 }

@@ -2,9 +2,7 @@ package workload
 
 import (
 	"cmp"
-	"encoding/binary"
 	"fmt"
-	"hash"
 	"math"
 	"slices"
 	"strings"
@@ -116,27 +114,6 @@ func (w *Workload) Edges(edges []Edge, request, session int32) []Edge {
 		return edges
 	}
 	return append(edges, Edge{From: request - 1, DelayMs: w.DelayMs[request]})
-}
-
-func (g *Graph) digest(h hash.Hash) {
-	buf := make([]byte, 0, 1<<12)
-	put := func(v uint64) {
-		if buf = binary.LittleEndian.AppendUint64(buf, v); len(buf)+8 > cap(buf) {
-			h.Write(buf)
-			buf = buf[:0]
-		}
-	}
-	for i := range g.Rank {
-		put(uint64(uint32(g.Rank[i]))<<32 | uint64(uint32(g.Play[i])))
-		put(math.Float64bits(g.NotBeforeMs[i]))
-		edges := g.Edges(int32(i))
-		put(uint64(len(edges)))
-		for _, e := range edges {
-			put(uint64(uint32(e.From))<<32 | uint64(e.Trigger)<<8 | uint64(e.Relation))
-			put(math.Float64bits(e.DelayMs))
-		}
-	}
-	h.Write(buf)
 }
 
 // GraphRequest is one request of a graph as its source describes it. ArrivalMs of the request is not used; DelayMs is the

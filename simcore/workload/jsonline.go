@@ -114,6 +114,35 @@ func (l *jsonLine) members(each func(key []byte) error) error {
 	return nil
 }
 
+// givenTwice and givenTwiceElsewhere say that a field is there more than once; the latter where fields have other names.
+const (
+	givenTwice          = "is given twice"
+	givenTwiceElsewhere = "is given twice, perhaps under its other name"
+)
+
+// wanted reports whether a row's field is to be read, and notes that it is there: fields are bits, those of no interest are
+// 0 and skipped, null leaves a field out, and a field may be given once.
+func wanted[F ~uint8 | ~uint16 | ~uint32](line *jsonLine, seen *F, field F, name []byte, twice string) (bool, error) {
+	switch {
+	case field == 0:
+		return false, line.skip()
+	case *seen&field != 0:
+		return false, &fieldError{field: string(name), message: twice}
+	case line.null():
+		return false, nil
+	}
+	*seen |= field
+	return true, nil
+}
+
+// list reads a list that is a field's value; want says what it should be, and each must consume one element.
+func (l *jsonLine) list(field, want string, each func() error) error {
+	if l.space(); l.at < len(l.data) && l.data[l.at] != '[' {
+		return l.wrongType(field, want)
+	}
+	return l.elements(each)
+}
+
 // maxDepth is how deep values may be nested, as in encoding/json.
 const maxDepth = 10_000
 

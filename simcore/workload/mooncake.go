@@ -133,16 +133,10 @@ func (m *mooncake) readField(line *jsonLine, row *mooncakeRow, key []byte) (err 
 		field = hasStrictPriority
 	case "policy_class":
 		field = hasPolicyClass
-	default:
-		return line.skip()
 	}
-	if row.seen&field != 0 {
-		return &fieldError{field: string(key), message: "is given twice, perhaps under its other name"}
+	if ok, err := wanted(line, &row.seen, field, key, givenTwiceElsewhere); !ok {
+		return err
 	}
-	if line.null() {
-		return nil
-	}
-	row.seen |= field
 	var whole int64
 	switch field {
 	case hasTimestamp:
@@ -188,12 +182,16 @@ func (m *mooncake) addRow(row mooncakeRow) error {
 	if err := m.setTimes(&r, row); err != nil {
 		return err
 	}
-	if m.src.Rules.HashIDs32 {
-		for i := range r.Hashes {
-			r.Hashes[i] &= math.MaxUint32
-		}
-	}
+	m.src.cutHashes(r.Hashes)
 	m.builder.Add(r)
+	return nil
+}
+
+// checkPlanned compares the output tokens that a row gives with its output length.
+func checkPlanned(given bool, planned []uint32, output uint64) error {
+	if given && uint64(len(planned)) != output {
+		return &fieldError{"output_length", fmt.Sprint(output), fmt.Sprintf("does not match output_token_ids, which has %d tokens", len(planned))}
+	}
 	return nil
 }
 
@@ -209,8 +207,8 @@ func (m *mooncake) setLengths(r *Request, row mooncakeRow) error {
 	if m.src.Rules.ClampInput {
 		input = min(input, capacity)
 	}
-	if row.seen&hasPlanned != 0 && uint64(len(row.planned)) != row.output {
-		return &fieldError{"output_length", fmt.Sprint(row.output), fmt.Sprintf("does not match output_token_ids, which has %d tokens", len(row.planned))}
+	if err := checkPlanned(row.seen&hasPlanned != 0, row.planned, row.output); err != nil {
+		return err
 	}
 	return r.setLengths(input, row.output, m.spec.BlockSize)
 }

@@ -85,16 +85,9 @@ func (q *qwen) readLine(data []byte) error {
 
 func (q *qwen) readField(line *jsonLine, row *qwenRow, key []byte) (err error) {
 	field := qwenFields[string(key)]
-	if row.seen&field != 0 {
-		return &fieldError{field: string(key), message: "is given twice"}
+	if ok, err := wanted(line, &row.seen, field, key, givenTwice); !ok {
+		return err
 	}
-	if field == 0 {
-		return line.skip()
-	}
-	if line.null() {
-		return nil
-	}
-	row.seen |= field
 	switch field {
 	case qwenHasChat:
 		row.chat, err = line.identifier("chat_id")

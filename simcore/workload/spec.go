@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/servegrid/servegrid/simcore/problem"
@@ -122,6 +123,15 @@ type Source struct {
 
 	// peeked holds files that were opened to tell the format of a trace, for the loader to go on with.
 	peeked map[string]io.ReadCloser
+}
+
+// cutHashes keeps of hash ids the part that the rules know.
+func (s Source) cutHashes(ids []uint64) {
+	if s.Rules.HashIDs32 {
+		for i := range ids {
+			ids[i] &= math.MaxUint32
+		}
+	}
 }
 
 // Load reads or generates the workload.

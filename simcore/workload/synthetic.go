@@ -97,10 +97,8 @@ func (s SyntheticSpec) generateSessions(ctx context.Context, src Source) (*Workl
 					ids[i] = next
 					next++
 				}
-				if src.Rules.HashIDs32 {
-					ids[i] &= math.MaxUint32
-				}
 			}
+			src.cutHashes(ids)
 			r := Request{Input: s.InputTokens, Output: s.OutputTokens, Hashes: ids, ArrivalMs: math.NaN()}
 			if turn == 0 {
 				r.ArrivalMs = start

@@ -146,10 +146,7 @@ func (item *wekaItem) readInner(line *jsonLine, depth int, unknown func(key stri
 	if depth > 0 {
 		return &fieldError{field: "requests", message: "a subagent within a subagent; the format has one level"}
 	}
-	if line.space(); line.at < len(line.data) && line.data[line.at] != '[' {
-		return line.wrongType("requests", "a list")
-	}
-	return line.elements(func() error {
+	return line.list("requests", "a list", func() error {
 		var inner wekaItem
 		if err := inner.read(line, depth+1, unknown); err != nil {
 			return fmt.Errorf("requests[%d]: %w", len(item.inner), err)

@@ -6,9 +6,6 @@
 package workload
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"math"
 	"slices"
@@ -203,56 +200,6 @@ func (w *Workload) HasArrivals() (bool, int) {
 // requests wait for.
 // Names of requests and sessions do not count, but for the order in which requests of a graph are released at the same time.
 func (w *Workload) Digest() string { return w.digest }
-
-func (w *Workload) computeDigest() string {
-	h := sha256.New()
-	buf := make([]byte, 0, 1<<15)
-	flush := func() {
-		h.Write(buf)
-		buf = buf[:0]
-	}
-	put := func(v uint64) {
-		if len(buf)+8 > cap(buf) {
-			flush()
-		}
-		buf = binary.LittleEndian.AppendUint64(buf, v)
-	}
-	put(uint64(w.BlockSize))
-	put(uint64(w.Requests()))
-	put(uint64(w.Sessions()))
-	for _, s := range w.SessionStart {
-		put(uint64(s))
-	}
-	for i := range w.Input {
-		put(uint64(w.Input[i])<<32 | uint64(w.Output[i]))
-		put(math.Float64bits(w.ArrivalMs[i]))
-		put(math.Float64bits(w.DelayMs[i]))
-		put(uint64(w.HashCount(i)))
-		for _, run := range w.planned[int32(i)] {
-			put(uint64(run.count-1)<<32 | run.token) // tokens have 32 bits
-		}
-	}
-	for _, run := range w.runs {
-		for _, id := range w.names[run.Start : run.Start+run.Len] {
-			put(id)
-		}
-	}
-	for _, hints := range w.hints {
-		put(uint64(uint32(hints.Priority))<<32 | uint64(hints.StrictPriority))
-		put(uint64(len(hints.PolicyClass)))
-		for _, c := range []byte(hints.PolicyClass) {
-			put(uint64(c))
-		}
-	}
-	flush()
-	if w.Graph != nil {
-		w.Graph.digest(h)
-	}
-	if w.transcripts != nil {
-		w.transcripts.digest(h)
-	}
-	return hex.EncodeToString(h.Sum(nil))
-}
 
 // Builder collects requests in the order of their source and groups them into a [Workload].
 type Builder struct {
