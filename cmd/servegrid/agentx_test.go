@@ -5,25 +5,23 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/servegrid/servegrid/results"
 )
 
-// agentXRows are the rows of the table in docs/agentx.md: what the example gives for some numbers of users.
-func agentXRows(t *testing.T, dir string) []string {
+// agentXRows are the rows of a table in docs/agentx.md: what a sweep gives for some numbers of users.
+func agentXRows(t *testing.T, dir string, ofUsers ...float64) []string {
 	t.Helper()
 	table := readResultsFile(t, filepath.Join(dir, "results.parquet"))
-	number := func(column string, row int) float64 {
-		values, err := table.Column(column).Float64s()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return values[row]
-	}
+	number := func(column string, row int) float64 { return floats(t, table, column)[row] }
 	var rows []string
 	for i := range table.Rows() {
 		users, host := number("concurrency", i), count(int(number("num_g2_blocks", i)))
-		if users != 1 && users != 8 && users != 16 && users != 32 {
+		if !slices.Contains(ofUsers, users) {
 			continue
 		}
 		rows = append(rows, fmt.Sprintf("| %s | %.0f | %s | %s | %.1f | %s ms | %.1f %% | %.1f %% |", strings.ToUpper(strings.TrimSuffix(table.Column("gpu").Text(i), "_sxm")), users, host,
@@ -39,19 +37,34 @@ func agentXRows(t *testing.T, dir string) []string {
 	return rows
 }
 
-// TestAgentXPage checks that the table of docs/agentx.md has the figures of the example, and what InferenceX's file says.
-func TestAgentXPage(t *testing.T) {
-	dir := t.TempDir()
-	mustRun(t, "sweep", filepath.Join(repository, "examples/agentx/grid.yaml"), "-q", "-o", dir, "--format", "inferencex")
+func floats(t *testing.T, table *results.Table, column string) []float64 {
+	t.Helper()
+	values, err := table.Column(column).Float64s()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return values
+}
+
+// wantOnAgentXPage checks that docs/agentx.md has all rows.
+func wantOnAgentXPage(t *testing.T, rows []string) {
+	t.Helper()
 	page, err := os.ReadFile(filepath.Join(repository, "docs/agentx.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range agentXRows(t, dir) {
+	for _, want := range rows {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("docs/agentx.md lacks %q", want)
 		}
 	}
+}
+
+// TestAgentXPage checks that the table of docs/agentx.md has the figures of the example, and what InferenceX's file says.
+func TestAgentXPage(t *testing.T) {
+	dir := t.TempDir()
+	mustRun(t, "sweep", filepath.Join(repository, "examples/agentx/grid.yaml"), "-q", "-o", dir, "--format", "inferencex")
+	wantOnAgentXPage(t, agentXRows(t, dir, 1, 8, 16, 32))
 	text, err := os.ReadFile(filepath.Join(dir, "inferencex.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -64,6 +77,39 @@ func TestAgentXPage(t *testing.T) {
 		"theoretical_cache_hit_rate", "server_cache_hit_rate", "request_accounting", "mean_ttft", "p50_e2el", "p75_itl", "p90_tpot", "p95_intvty", "p90_e2e_norm_intvty", "std_ttft"} {
 		if points[0][key] == nil {
 			t.Errorf("inferencex.json lacks %s", key)
+		}
+	}
+}
+
+// TestAgentXRecordings sweeps the public conversations as docs/agentx.md says, in less than a minute. More users give more
+// throughput and less speed for each; when the GPUs no longer hold what they need again, host memory helps both.
+func TestAgentXRecordings(t *testing.T) {
+	folder := filepath.Join(sharedData(t), "traces/weka")
+	if !exists(folder) {
+		t.Skip("needs the public conversations: set SHARED_DATA_DIR to the folder that holds traces/weka")
+	}
+	dir, begin := t.TempDir(), time.Now()
+	mustRun(t, "sweep", filepath.Join(repository, "examples/agentx/grid.yaml"), "-q", "-o", dir, "--set", "workload.trace.path="+folder, "--set", "timing.tp=8",
+		"--set", "grid.load.concurrency=[1, 2, 4, 8, 16, 32, 64]", "--set", "grid.tiers.num_g2_blocks=[0, 131072]")
+	if took := time.Since(begin); took > time.Minute*slowdown {
+		t.Errorf("the sweep takes %v", took)
+	}
+	wantOnAgentXPage(t, agentXRows(t, dir, 1, 16, 32, 64))
+	table := readResultsFile(t, filepath.Join(dir, "results.parquet"))
+	users, host := floats(t, table, "concurrency"), floats(t, table, "num_g2_blocks")
+	throughput, interactivity := floats(t, table, "total_throughput_tok_s_per_gpu"), floats(t, table, "p90_e2e_normalised_interactivity")
+	if table.Rows() != 28 {
+		t.Fatalf("%d points", table.Rows())
+	}
+	for i := range table.Rows() {
+		for j := range table.Rows() {
+			switch {
+			case table.Column("gpu").Text(i) != table.Column("gpu").Text(j):
+			case host[i] > 0 && host[j] > 0 && users[i] < users[j] && !(throughput[i] < throughput[j] && interactivity[i] > interactivity[j]):
+				t.Errorf("%v users have %.0f tokens/s/GPU and %.1f each, %v users %.0f and %.1f", users[i], throughput[i], interactivity[i], users[j], throughput[j], interactivity[j])
+			case users[i] == 64 && users[j] == 64 && host[i] == 0 && host[j] > 0 && !(throughput[j] > 1.2*throughput[i] && interactivity[j] > 1.2*interactivity[i]):
+				t.Errorf("host memory takes %.0f tokens/s/GPU and %.1f for each user to %.0f and %.1f", throughput[i], interactivity[i], throughput[j], interactivity[j])
+			}
 		}
 	}
 }
