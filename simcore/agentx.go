@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/servegrid/servegrid/simcore/problem"
@@ -45,11 +46,14 @@ type AgentX struct {
 	GlobalIdleCapS float64 `json:"global_idle_cap_s"`
 	// PrimersPerUser is how many more requests warm the cache up than one for each agent that goes on.
 	PrimersPerUser int `json:"primers_per_user"`
+	// Salt says whose prompts share KV blocks: "play", no two plays of a conversation, "user", the plays of a conversation by
+	// one user, or "none", all plays as in the recording.
+	Salt string `json:"salt"`
 }
 
 // DefaultAgentX has no scenario, and all settings as the preset has them.
 func DefaultAgentX() AgentX {
-	return AgentX{Seed: 42, DurationS: -1, GraceS: -1, StartMin: -1, StartMax: -1, GapCapS: -1, TreeIdleCapS: -1, GlobalIdleCapS: -1, PrimersPerUser: -1}
+	return AgentX{Seed: 42, DurationS: -1, GraceS: -1, StartMin: -1, StartMax: -1, GapCapS: -1, TreeIdleCapS: -1, GlobalIdleCapS: -1, PrimersPerUser: -1, Salt: workload.SaltPlay}
 }
 
 // Enabled reports whether there is such a scenario.
@@ -124,6 +128,9 @@ func (c Config) validateAgentX(set rules.Set) problem.List {
 	if a.PrimersPerUser < -1 || a.PrimersPerUser > maxPrimers {
 		l.Add("agentx.primers_per_user", a.PrimersPerUser, "give 0 to %d, or null for the preset's", maxPrimers)
 	}
+	if salts := []string{workload.SaltPlay, workload.SaltUser, workload.SaltNone}; !slices.Contains(salts, a.Salt) {
+		l.Add("agentx.salt", a.Salt, "use one of: %s", strings.Join(salts, ", "))
+	}
 	if c.Load.Speedup != 1 {
 		l.Add("load.speedup", c.Load.Speedup, "the AgentX scenario plays conversations at their recorded speed; leave it out")
 	}
@@ -135,43 +142,66 @@ func (c Config) validateAgentX(set rules.Set) problem.List {
 	return l
 }
 
-// playsAhead is how many conversations a user is expected to play after the first one; a run that needs more starts again
-// with twice as many.
-const playsAhead = 2
+// playsAhead is how many conversations a user is expected to play after the first one; a run that needs more starts again.
+const playsAhead = 3
 
 // simulateAgentX expands the conversations of a workload to those of the scenario, and simulates them.
 func simulateAgentX(ctx context.Context, cfg Config, base *workload.Workload, opt Options) (*simulation, error) {
 	if base.Graph == nil {
 		return nil, errNoGraph
 	}
-	for ahead := playsAhead; ; ahead *= 2 {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		plan := cfg.agentXPlan(ahead)
-		if opt.plan != nil {
-			opt.plan(&plan)
-		}
-		w, scenario, err := workload.AgentX(ctx, base, plan)
+	plan := cfg.agentXPlan()
+	if opt.plan != nil {
+		opt.plan(&plan)
+	}
+	for {
+		scenario, err := workload.AgentX(ctx, base, plan)
 		if err != nil {
 			return nil, err
 		}
-		s, err := newSimulation(ctx, cfg, w, opt)
+		s, err := newSimulation(ctx, cfg, scenario.Workload, opt)
 		if err != nil {
 			return nil, err
 		}
 		s.scenario = &agentXRun{AgentXScenario: *scenario, base: base, cfg: cfg.AgentX.filled()}
-		if err := s.run(); err != nil || !s.scenario.exhausted {
-			return s, err
+		if err := s.run(); err != nil || !s.scenario.exhausted() {
+			return s, s.scenario.ofBase(err)
 		}
+		if scenario.Cut {
+			return nil, workload.ErrTooManyAgentXRequests
+		}
+		plan.Plays = s.scenario.morePlays() - plan.Users
 	}
+}
+
+// ofBase makes an error about a request one about the request of the conversations that it repeats.
+func (r *agentXRun) ofBase(err error) error {
+	var stuck *StuckError
+	if !errors.As(err, &stuck) {
+		return err
+	}
+	of := *stuck
+	of.Request = int(r.Base[stuck.Request])
+	return &of
+}
+
+// The least and the most that a plan grows by when it did not last.
+const (
+	leastGrowth, mostGrowth = 2, 16
+	growthReserve           = 1.1
+)
+
+// morePlays is how many plays users will start if they go on like until there were no more, and some for safety.
+func (r *agentXRun) morePlays() int {
+	growth := growthReserve * (r.cutoffMs - r.startMs) / (r.exhaustedMs - r.startMs)
+	return int(float64(r.started) * min(max(growth, leastGrowth), mostGrowth))
 }
 
 // AgentXPlays is the number of plays that conversations are expanded to at first.
 func (c Config) AgentXPlays() int { return (1 + playsAhead) * c.Load.Concurrency }
 
 // agentXPlan is what a workload is expanded to.
-func (c Config) agentXPlan(ahead int) workload.AgentXPlan {
+func (c Config) agentXPlan() workload.AgentXPlan {
 	a := c.AgentX.filled()
 	cap := a.GapCapS * 1000
 	if cap == 0 {
@@ -180,7 +210,7 @@ func (c Config) agentXPlan(ahead int) workload.AgentXPlan {
 	return workload.AgentXPlan{
 		Users: c.Load.Concurrency, Seed: a.Seed, Shuffle: true, StartMin: a.StartMin, StartMax: a.StartMax, ByTurn: a.Preset == AgentXRFC,
 		PrimerTokens: 1, PrimersPerUser: a.PrimersPerUser, GapCapMs: cap, ContextLength: c.Stages()[0].Engine.ContextLength,
-		DropLong: a.Preset == AgentXInferenceX, Private: true, Plays: ahead * c.Load.Concurrency,
+		DropLong: a.Preset == AgentXInferenceX, Salt: a.Salt, Plays: playsAhead * c.Load.Concurrency,
 	}
 }
 

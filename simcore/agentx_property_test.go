@@ -62,7 +62,7 @@ func TestAgentXProperties(t *testing.T) {
 		cfg.Router.Policy = rapid.SampledFrom([]string{router.PolicyRoundRobin, router.PolicyKVRouter, router.PolicySessionAffinity}).Draw(t, "router")
 		cfg.Load.Mode, cfg.Load.Concurrency = LoadConcurrency, rapid.IntRange(1, 5).Draw(t, "users")
 		cfg.AgentX.Preset = rapid.SampledFrom([]string{AgentXRFC, AgentXInferenceX}).Draw(t, "preset")
-		cfg.AgentX.DurationS, cfg.AgentX.Seed = rapid.Float64Range(1, 120).Draw(t, "duration"), rapid.Uint64().Draw(t, "seed")
+		cfg.AgentX.DurationS, cfg.AgentX.Seed = rapid.Float64Range(1, 40).Draw(t, "duration"), rapid.Uint64().Draw(t, "seed")
 		run := func() (*Report, []RequestRecord) {
 			var records []RequestRecord
 			report, err := Run(context.Background(), cfg, w, Options{Records: func(r RequestRecord) { records = append(records, r) }})
@@ -121,6 +121,64 @@ func TestAgentXProperties(t *testing.T) {
 	})
 }
 
+// However many plays are made ready, a run is the same: one that needs more starts again with more.
+func TestAgentXPlansEnough(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := conversations(t)
+		cfg := DefaultConfig()
+		cfg.Engine.BlockSize, cfg.Engine.NumGPUBlocks = 16, 4096
+		cfg.Timing.Source, cfg.Timing.PrefillMs, cfg.Timing.DecodeMs = perfmodel.SourceFixed, 20, 3
+		cfg.Load.Mode, cfg.Load.Concurrency = LoadConcurrency, rapid.IntRange(1, 4).Draw(t, "users")
+		cfg.AgentX.Preset = rapid.SampledFrom([]string{AgentXRFC, AgentXInferenceX}).Draw(t, "preset")
+		cfg.AgentX.DurationS, cfg.AgentX.Seed = rapid.Float64Range(1, 120).Draw(t, "duration"), rapid.Uint64().Draw(t, "seed")
+		cfg.AgentX.Salt = rapid.SampledFrom([]string{workload.SaltPlay, workload.SaltUser, workload.SaltNone}).Draw(t, "salt")
+		run := func(plays int) *Report {
+			report, err := Run(context.Background(), cfg, w, Options{plan: func(p *workload.AgentXPlan) { p.Plays = plays }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return report
+		}
+		if few, many := run(0), run(150); !reflect.DeepEqual(few, many) {
+			t.Fatalf("with few plays ready\n%+v\nwith many\n%+v", few, many)
+		}
+	})
+}
+
+// The salt says which plays have prompts in common: here one user plays the only conversation again and again, and two play
+// it side by side.
+func TestAgentXSalt(t *testing.T) {
+	b := workload.NewGraphBuilder("made", 16)
+	b.Add(workload.GraphRequest{Request: workload.Request{ID: "only", Session: "s", Input: 64, Output: 1, Hashes: []uint64{1, 2, 3, 4}}, Play: "p", RecordedEndMs: 100})
+	w, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		salt  string
+		users int
+		want  []int32 // the reuse of the first requests
+	}{
+		{workload.SaltPlay, 1, []int32{0, 0, 0}},
+		{workload.SaltUser, 1, []int32{0, 48, 48}},
+		{workload.SaltUser, 2, []int32{0, 0, 48, 48}},
+		{workload.SaltNone, 2, []int32{0, 48, 48, 48}}, // the second one is computed after the first,
+	} {
+		cfg := DefaultConfig()
+		cfg.Engine.BlockSize, cfg.Engine.NumGPUBlocks, cfg.Engine.MaxNumBatchedTokens = 16, 4096, 64
+		cfg.Timing.Source, cfg.Timing.PrefillMs, cfg.Timing.DecodeMs = perfmodel.SourceFixed, 20, 3
+		cfg.Load.Mode, cfg.Load.Concurrency = LoadConcurrency, test.users
+		cfg.AgentX.Preset, cfg.AgentX.DurationS, cfg.AgentX.Salt = AgentXRFC, 1, test.salt
+		var got []int32
+		if _, err := Run(context.Background(), cfg, w, Options{Records: func(r RequestRecord) { got = append(got, r.Life.ReusedFirst) }}); err != nil {
+			t.Fatal(err)
+		}
+		if len(got) < len(test.want) || !reflect.DeepEqual(got[:len(test.want)], test.want) {
+			t.Errorf("salt %s, %d users: %v tokens are reused, want %v", test.salt, test.users, got, test.want)
+		}
+	}
+}
+
 func TestAgentXProblems(t *testing.T) {
 	for _, test := range []struct {
 		change func(*Config)
@@ -133,6 +191,7 @@ func TestAgentXProblems(t *testing.T) {
 		{func(c *Config) { c.AgentX.GraceS = -2 }, "agentx.grace_s: -2 is not allowed"},
 		{func(c *Config) { c.AgentX.DurationS = 0 }, "agentx.duration_s: 0 is not allowed; give a window above 0"},
 		{func(c *Config) { c.AgentX.StartMin = .9 }, "agentx.start_max: 0.7 is not allowed; give a share from start_min, 0.9, to 1"},
+		{func(c *Config) { c.AgentX.Salt = "trace" }, "agentx.salt: trace is not allowed; use one of: play, user, none"},
 		{func(c *Config) { c.AgentX.PrimersPerUser = -3 }, "agentx.primers_per_user: -3 is not allowed"},
 	} {
 		cfg := DefaultConfig()

@@ -134,3 +134,23 @@ func leftOver(lines map[string]int) (left []string) {
 	slices.Sort(left)
 	return left
 }
+
+// BenchmarkAgentXWindow plays the example's conversations with 8 users; time and memory follow the length of the window,
+// the name of each case in s.
+func BenchmarkAgentXWindow(b *testing.B) {
+	spec := workload.DefaultTraceSpec()
+	spec.Path = "../examples/agentx/conversations.jsonl.zst"
+	w, err := workload.Spec{Trace: &spec}.Load(context.Background(), workload.Source{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, seconds := range []float64{1e3, 1e4, 1e5} {
+		b.Run(fmt.Sprint(seconds), func(b *testing.B) {
+			cfg := DefaultConfig()
+			cfg.Engine.BlockSize, cfg.Engine.NumGPUBlocks = 64, 20_000
+			cfg.Load.Mode, cfg.Load.Concurrency = LoadConcurrency, 8
+			cfg.AgentX.Preset, cfg.AgentX.DurationS = AgentXRFC, seconds
+			benchmarkRun(b, cfg, w)
+		})
+	}
+}

@@ -14,14 +14,17 @@ type agentXRun struct {
 	base *workload.Workload
 	cfg  AgentX
 
-	startMs   float64 // when the measured window began; NaN before
-	cutoffMs  float64 // when it ends
-	started   int     // plays that users started
-	completed int     // of them
-	exhausted bool    // users wanted more plays than there were
-	shifts    int     // idle times that were cut short
-	shiftedMs float64
+	startMs     float64 // when the measured window began; NaN before
+	cutoffMs    float64 // when it ends
+	started     int     // plays that users started
+	completed   int     // of them
+	exhaustedMs float64 // when a user wanted more plays than there were; +Inf if none did
+	shifts      int     // idle times that were cut short
+	shiftedMs   float64
 }
+
+// exhausted reports whether there were too few plays.
+func (r *agentXRun) exhausted() bool { return !math.IsInf(r.exhaustedMs, 1) }
 
 // agentXDriver releases the requests of the scenario: first those that warm the cache up, and when all of them have ended
 // those of the users, each of whom starts the next play when one has settled. Nothing starts after the window.
@@ -36,6 +39,7 @@ type agentXDriver struct {
 
 	flying      int     // requests that were released and have not ended
 	flyingOf    []int32 // those of each play
+	userOf      []int32 // who began each play
 	globalCapMs float64
 	treeCapMs   float64
 }
@@ -43,11 +47,11 @@ type agentXDriver struct {
 func newAgentXDriver(s *simulation) *agentXDriver {
 	d := &agentXDriver{graphDriver: newPlays(s), run: s.scenario, s: s, warming: s.scenario.WarmUps}
 	d.lanes, d.speedup = true, 1
-	d.run.startMs = math.NaN()
-	d.flyingOf = make([]int32, d.graph.Plays())
+	d.run.startMs, d.run.exhaustedMs = math.NaN(), math.Inf(1)
+	d.flyingOf, d.userOf = make([]int32, d.graph.Plays()), make([]int32, d.graph.Plays())
 	d.globalCapMs, d.treeCapMs = capMs(d.run.cfg.GlobalIdleCapS), capMs(d.run.cfg.TreeIdleCapS)
 	for play := range d.warming {
-		d.start(play, 0)
+		d.beginPlay(play, d.run.Owner(play), 0)
 	}
 	d.waiting = d.warming
 	if d.warming == 0 {
@@ -68,12 +72,24 @@ func capMs(seconds float64) float64 {
 func (d *agentXDriver) begin(now float64) {
 	d.run.startMs, d.run.cutoffMs = now, now+d.run.cfg.DurationS*1000
 	d.s.stop = math.Nextafter(d.run.cutoffMs+d.run.cfg.GraceS*1000, math.Inf(1))
-	for range d.run.Users {
-		d.start(d.waiting, now)
-		d.waiting++
-		d.run.started++
+	for user := range d.run.Users {
+		d.beginNext(user, now)
 	}
 	d.cutIdle(now)
+}
+
+// beginPlay lets a user start a play.
+func (d *agentXDriver) beginPlay(play, user int, zero float64) {
+	d.userOf[play] = int32(user)
+	d.run.Begin(play, user)
+	d.start(play, zero)
+}
+
+// beginNext lets a user start the next play in turn.
+func (d *agentXDriver) beginNext(user int, zero float64) {
+	d.beginPlay(d.waiting, user, zero)
+	d.waiting++
+	d.run.started++
 }
 
 func (d *agentXDriver) peek() float64 {
@@ -108,21 +124,19 @@ func (d *agentXDriver) ended(request, _ int32, now float64) {
 		return
 	default:
 		d.run.completed++
-		d.next(now)
+		d.next(int(d.userOf[play]), now)
 	}
 	d.cutIdle(now)
 }
 
-// next lets a user start the next play.
-func (d *agentXDriver) next(now float64) {
+// next lets a user go on after a play. When there are no more, the run ends: it will start again with more of them.
+func (d *agentXDriver) next(user int, now float64) {
 	switch {
 	case now >= d.run.cutoffMs:
 	case d.waiting == d.graph.Plays():
-		d.run.exhausted = true
+		d.run.exhaustedMs, d.s.stop = min(d.run.exhaustedMs, now), now
 	default:
-		d.start(d.waiting, now+d.ahead)
-		d.waiting++
-		d.run.started++
+		d.beginNext(user, now+d.ahead)
 	}
 }
 

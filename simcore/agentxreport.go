@@ -40,6 +40,7 @@ func (s *simulation) reportAgentX(r *Report) error {
 	if err != nil {
 		return err
 	}
+	r.WorkloadDigest = run.base.Digest()
 	gpus := float64(s.cfg.GPUs())
 	r.AgentX = &metrics.AgentX{
 		WarmUpRequests: s.totals.warmUps, StartMs: run.startMs, StartedPlays: int64(run.started), CompletedPlays: int64(run.completed),

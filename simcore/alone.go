@@ -13,7 +13,7 @@ func (s *simulation) runAlone() error {
 	starts := s.sessionStarts()
 	order := byStart(starts)
 	workers := s.cfg.Deployment.Workers
-	worker := engine.New(&s.env, 0)
+	worker := engine.New(&s.env, engine.Place{})
 	most := (len(order) + workers - 1) / workers
 	own := arrivals{times: make([]float64, 0, most)}
 	numbers := make([]int32, 0, most)
@@ -22,7 +22,7 @@ func (s *simulation) runAlone() error {
 	s.env.Blocks = blocks
 	for index := range min(workers, len(order)) {
 		if index > 0 {
-			worker.Reset(index)
+			worker.Reset(engine.Place{Worker: index})
 		}
 		own = arrivals{times: own.times[:0]}
 		s.env.Requests, numbers = s.env.Requests[:0], numbers[:0]
@@ -37,7 +37,7 @@ func (s *simulation) runAlone() error {
 			return err
 		}
 		worker.Sync()
-		s.collect(s.env.Requests)
+		s.collect(&s.env)
 		s.capped = s.capped || own.at < len(own.times)
 	}
 	s.count(worker)

@@ -17,6 +17,11 @@ type cluster struct {
 	sessions  []int32 // the session of each request
 	startedMs float64 // when passes were last started
 	loneLoop  bool
+	// looksAtCaches says that the router knows what workers have of a prompt.
+	looksAtCaches bool
+
+	open int     // requests that have arrived and not ended
+	held []int32 // those that wait because no worker takes requests
 }
 
 func (s *simulation) runCluster() error {
@@ -26,27 +31,51 @@ func (s *simulation) runCluster() error {
 		s.env.Requests[i] = s.newRequest(int32(i), &s.cfg.Engine)
 	}
 	c := &cluster{
-		simulation: s,
-		driver:     s.newDriver(),
-		sessions:   s.sessionOfRequests(),
-		startedMs:  math.Inf(-1),
-		loneLoop:   s.rules.SingleWorkerLoop && n == 1,
+		simulation:    s,
+		driver:        s.newDriver(),
+		sessions:      s.sessionOfRequests(),
+		startedMs:     math.Inf(-1),
+		loneLoop:      s.rules.SingleWorkerLoop && n == 1 && s.scaling == nil,
+		looksAtCaches: s.cfg.Router.UsesIndex(),
 	}
 	var err error
 	if c.router, err = s.newRouter(&s.env, n, router.Aggregated); err != nil {
 		return err
 	}
-	workers := make([]engine.Worker, n)
-	for i := range workers {
-		workers[i] = engine.New(&s.env, i)
+	for i := range int32(n) {
+		c.addWorker(router.Member{Worker: i, Seat: i, Tier: i})
 	}
-	c.crew = newCrew(workers)
 	if err := c.loop(); err != nil {
 		return err
 	}
-	s.countWorkers(0, c.workers, c.busyNs)
-	s.collect(s.env.Requests)
+	s.countWorkers(&c.crew)
+	s.collect(&s.env)
 	return nil
+}
+
+// addWorker adds a worker that is ready.
+func (c *cluster) addWorker(m router.Member) {
+	c.crew.add(c.newWorker(&c.env, 0, m), 0, m)
+}
+
+// hire, retire and dismiss let workers come and go. See [staff].
+func (c *cluster) hire(_ int, m router.Member, now float64) {
+	if c.env.Index != nil {
+		c.env.Index.Grow(int(m.Seat) + 1)
+	}
+	c.addWorker(m)
+	c.dispatch(c.router.Join(now, m), now)
+}
+
+func (c *cluster) retire(_ int, worker int32) { c.router.Leave(worker) }
+
+func (c *cluster) hasWork(_ int, worker int32) bool { return c.occupied(c.places[0][worker]) }
+
+func (c *cluster) dismiss(_ int, m router.Member) {
+	c.remove(c.places[0][m.Worker])
+	if c.env.Index != nil {
+		c.env.Index.Clear(int(m.Seat))
+	}
 }
 
 // loop moves the clock from event to event. At one time, passes end first, then requests arrive, then passes
@@ -57,11 +86,26 @@ func (c *cluster) loop() error {
 		if step%checkEvery == 0 && c.ctx.Err() != nil {
 			return c.ctx.Err()
 		}
-		next := min(c.due.soonest(), c.driver.peek(), c.tiers.NextWake())
+		next := min(c.due.soonest(), c.driver.peek(), c.tiers.NextWake(), c.scaling.nextStart())
 		if c.loneLoop {
 			next = c.loneNext()
 		}
+		if c.scaling != nil {
+			if c.done() {
+				return nil
+			}
+			if c.scaling.nextMs < min(next, c.stop) {
+				var err error
+				if now, err = c.tick(now, next); err != nil {
+					return err
+				}
+				continue
+			}
+		}
 		if math.IsInf(next, 1) {
+			if len(c.held) > 0 {
+				return c.scaling.noWorker(c.waiting(), now)
+			}
 			return c.deadEnd(now) // some worker has work as long as requests wait in the router
 		}
 		if next >= c.stop {
@@ -81,6 +125,10 @@ func (c *cluster) loop() error {
 		now = next
 		c.endMs = max(c.endMs, now)
 		c.finishDue(now)
+		c.scaling.start(now, c)
+		if err := c.routeHeld(now); err != nil {
+			return err
+		}
 		c.wake(c.tiers.TakeLoaded(now), now)
 		if err := c.release(now); err != nil {
 			return err
@@ -89,10 +137,51 @@ func (c *cluster) loop() error {
 		if err := c.startAll(now); err != nil {
 			return err
 		}
+		c.scaling.dismiss(now, c)
 	}
 	// Passes that started before the cap count whole; what follows from them would arrive after it.
 	c.endMs = max(c.endMs, c.endAll())
 	return nil
+}
+
+// done reports whether all requests have come and ended, and no pass is under way.
+func (c *cluster) done() bool {
+	return c.open == 0 && c.due.len() == 0 && math.IsInf(c.driver.peek(), 1)
+}
+
+// tick lets the autoscaler decide, after the last event and before the next one, and returns when that was.
+func (c *cluster) tick(last, next float64) (now float64, err error) {
+	if math.IsInf(next, 1) && len(c.held) == 0 {
+		if err := c.deadEnd(last); err != nil {
+			return last, err
+		}
+	}
+	now = c.scaling.tick(c.scaling.nextMs, last, c)
+	c.startedMs = now // passes that begin then have begun
+	if err := c.scaling.goesOn(!math.IsInf(next, 1), c.waiting(), now); err != nil {
+		return now, err
+	}
+	if err := c.routeHeld(now); err != nil {
+		return now, err
+	}
+	if err := c.startAll(now); err != nil {
+		return now, err
+	}
+	c.scaling.dismiss(now, c)
+	return now, nil
+}
+
+// waiting returns the number of a request that has not ended, for explanations.
+func (c *cluster) waiting() int32 {
+	if len(c.held) > 0 {
+		return c.env.Requests[c.held[0]].Number
+	}
+	for i := range c.env.Requests {
+		if r := &c.env.Requests[i]; r.State != engine.Pending && r.State != engine.Completed && r.State != engine.Rejected {
+			return r.Number
+		}
+	}
+	return 0
 }
 
 // loneNext is the next event of the reference's loop for a lone worker, which in closed loop sees arrivals only
@@ -119,6 +208,9 @@ func (c *cluster) finish(id int32, now float64) {
 			c.dispatch(c.router.PrefillDone(now, signal.Request), now)
 		}
 		if signal.Ended {
+			c.open--
+			c.requests[id]--
+			c.scaling.completed(now, &c.env.Requests[signal.Request])
 			kept := c.router.Ended(now, signal.Request)
 			c.driver.ended(signal.Request, c.sessions[signal.Request], now)
 			c.dispatch(kept, now)
@@ -129,8 +221,7 @@ func (c *cluster) finish(id int32, now float64) {
 // dispatch hands requests that waited in the router to their workers.
 func (c *cluster) dispatch(kept []router.Dispatch, now float64) {
 	for _, d := range kept {
-		c.env.Requests[d.Request].RoutedMs = now
-		c.submit(d.Request, d.Worker, now)
+		c.submit(d.Request, d.Worker, now, now)
 	}
 }
 
@@ -144,31 +235,60 @@ func (c *cluster) release(now float64) error {
 		r := &c.env.Requests[request]
 		r.ArrivalMs, r.State = ready, engine.Waiting
 		c.arrived++
-		worker, err := c.router.Arrive(now, request)
-		if err != nil {
+		c.open++
+		c.scaling.arrived(now, r)
+		if c.scaling.none(0) {
+			c.held = append(c.held, request)
+		} else if err := c.route(request, ready, now); err != nil {
 			return err
-		}
-		if worker != router.Queued {
-			r.RoutedMs = ready
-			c.submit(request, worker, now)
 		}
 	}
 	return nil
 }
 
+// route hands a request to a worker, unless the router keeps it.
+func (c *cluster) route(request int32, routed, now float64) error {
+	worker, err := c.router.Arrive(now, request)
+	if err != nil || worker == router.Queued {
+		return err
+	}
+	c.submit(request, worker, routed, now)
+	return nil
+}
+
+// routeHeld hands on the requests that came when there was no worker to take them, once there is one.
+func (c *cluster) routeHeld(now float64) error {
+	if len(c.held) == 0 || c.scaling.none(0) {
+		return nil
+	}
+	for _, request := range c.held {
+		if err := c.route(request, now, now); err != nil {
+			return err
+		}
+	}
+	c.held = c.held[:0]
+	return nil
+}
+
 // submit hands a request to a worker, whose run ends early if the request can join.
-func (c *cluster) submit(request, worker int32, now float64) {
+func (c *cluster) submit(request, worker int32, routed, now float64) {
 	joins := now
 	if c.startedMs == now { // a pass of no time led to this, and the passes from now on have started
 		joins = math.Nextafter(now, math.Inf(1))
 	}
-	if !c.due.has(worker) {
-		c.touch(worker)
-	} else if end := c.workers[worker].Interrupt(joins); end < c.due.end[worker] {
-		c.due.set(worker, end)
+	id := c.places[0][worker]
+	if !c.due.has(id) {
+		c.touch(id)
+	} else if end := c.workers[id].Interrupt(joins); end < c.due.end[id] {
+		c.due.set(id, end)
 	}
-	c.env.Requests[request].RouteOverlap = c.router.Overlap(request)
-	c.workers[worker].Submit(request)
+	r := &c.env.Requests[request]
+	r.RoutedMs, r.RouteOverlap = routed, c.router.Overlap(request)
+	if c.looksAtCaches {
+		c.scaling.routed(now, r.RouteOverlap, r.Input, c.env.Config.BlockSize)
+	}
+	c.requests[id]++
+	c.workers[id].Submit(request)
 }
 
 // startAll lets idle workers with requests begin.

@@ -100,6 +100,19 @@ type SLA struct {
 // Set reports whether any bound is given.
 func (s SLA) Set() bool { return s.TTFTMs > 0 || s.ITLMs > 0 || s.E2EMs > 0 }
 
+// KeptBy reports whether a request that has all its output kept every bound.
+func (s SLA) KeptBy(q *engine.Request) bool {
+	ttft := max(0, q.FirstTokenMs-q.ArrivalMs)
+	e2e := max(0, q.LastTokenMs-q.ArrivalMs)
+	switch {
+	case s.TTFTMs > 0 && ttft > s.TTFTMs,
+		s.E2EMs > 0 && e2e > s.E2EMs,
+		s.ITLMs > 0 && q.Output > 1 && (e2e-ttft)/float64(q.Output-1) > s.ITLMs:
+		return false
+	}
+	return true
+}
+
 // The deployment modes.
 const (
 	// ModeAggregated lets every worker do prefill and decode.

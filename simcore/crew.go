@@ -1,27 +1,79 @@
 package simcore
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
 	"github.com/servegrid/servegrid/simcore/engine"
 	"github.com/servegrid/servegrid/simcore/kvcache/tiers"
+	"github.com/servegrid/servegrid/simcore/router"
 )
 
-// crew is a number of workers on one clock: which of them are busy until when, and which may start something.
+// crew is a number of workers on one clock: which of them are busy until when, and which may start something. Workers may
+// come while time passes, and go when they are idle; a place is never used again.
 type crew struct {
-	workers   []engine.Worker
-	due       dueHeap // busy workers by the end of what they do
-	touched   []int32 // idle workers that may start something at this time
+	workers   []engine.Worker // nil once gone
+	due       dueHeap         // busy workers by the end of what they do
+	touched   []int32         // idle workers that may start something at this time
 	isTouched []bool
-	stalled   []int32 // workers that have requests and could start nothing when they were touched last
-	busyNs    []int64 // how long each worker was busy, in ns
+	stalled   []int32    // workers that have requests and could start nothing when they were touched last
+	busyNs    []int64    // how long each worker was busy, in ns
+	requests  []int32    // that each worker has
+	byTier    []int32    // workers by their number in the lower memory tiers
+	places    [2][]int32 // workers by pool and id there
+	// mixed says that workers came after the beginning, so that the order of their places is not that in which they start.
+	mixed bool
+	order []int64           // of each worker, by pool and id
+	spare [][]engine.Worker // workers that are gone, by pool: their memory serves again
 }
 
-func newCrew(workers []engine.Worker) crew {
-	c := crew{workers: workers, isTouched: make([]bool, len(workers)), busyNs: make([]int64, len(workers))}
-	c.due.init(workers)
-	return c
+// add adds a worker, which is of a pool and has an id there.
+func (c *crew) add(w engine.Worker, pool int, m router.Member) (id int32) {
+	id = int32(len(c.workers))
+	c.workers = append(c.workers, w)
+	c.isTouched, c.busyNs, c.requests = append(c.isTouched, false), append(c.busyNs, 0), append(c.requests, 0)
+	c.order = append(c.order, int64(pool)<<32|int64(m.Worker))
+	for int(m.Tier) >= len(c.byTier) {
+		c.byTier = append(c.byTier, 0)
+	}
+	c.byTier[m.Tier] = id
+	for int(m.Worker) >= len(c.places[pool]) {
+		c.places[pool] = append(c.places[pool], 0)
+	}
+	c.places[pool][m.Worker] = id
+	c.mixed = c.mixed || id > 0 && c.order[id] < c.order[id-1]
+	c.due.grow(c.workers, c.order)
+	return id
+}
+
+// remove takes an idle worker without requests away.
+func (c *crew) remove(id int32) {
+	pool := int(c.order[id] >> 32)
+	for pool >= len(c.spare) {
+		c.spare = append(c.spare, nil)
+	}
+	c.spare[pool] = append(c.spare[pool], c.workers[id])
+	c.workers[id] = nil
+}
+
+// newWorker returns an idle worker of a pool, in the memory of one that is gone if there is any.
+func (c *crew) newWorker(env *engine.Environment, pool int, m router.Member) engine.Worker {
+	place := engine.Place{Worker: int(m.Worker), Seat: int(m.Seat), Tier: int(m.Tier)}
+	if pool < len(c.spare) {
+		if n := len(c.spare[pool]); n > 0 {
+			w := c.spare[pool][n-1]
+			c.spare[pool] = c.spare[pool][:n-1]
+			w.Reset(place)
+			return w
+		}
+	}
+	return engine.New(env, place)
+}
+
+// occupied reports whether a worker has requests or does anything.
+func (c *crew) occupied(id int32) bool {
+	return c.requests[id] > 0 || c.due.has(id) || c.workers[id].HasWork()
 }
 
 // touch lets an idle worker look for something to start.
@@ -34,12 +86,16 @@ func (c *crew) touch(id int32) {
 
 // start lets touched workers with requests begin, in the order of their ids, and none start a pass at its stop or later.
 func (c *crew) start(now float64, stopOf func(id int32) float64) error {
-	slices.Sort(c.touched)
+	if c.mixed {
+		slices.SortFunc(c.touched, func(a, b int32) int { return cmp.Compare(c.order[a], c.order[b]) })
+	} else {
+		slices.Sort(c.touched)
+	}
 	c.stalled = c.stalled[:0]
 	for _, id := range c.touched {
 		c.isTouched[id] = false
 		w := c.workers[id]
-		if !w.HasWork() {
+		if w == nil || !w.HasWork() {
 			continue
 		}
 		// Who gets the next arrival is not known yet; Interrupt tells.
@@ -61,7 +117,7 @@ func (c *crew) start(now float64, stopOf func(id int32) float64) error {
 // wake lets requests go on whose KV blocks have come from lower memory tiers.
 func (c *crew) wake(loaded []tiers.Loaded, now float64) {
 	for _, l := range loaded {
-		id := int32(l.Worker)
+		id := c.byTier[l.Worker]
 		end := c.workers[id].(engine.TierWorker).Loaded(l.Request, now)
 		if !c.due.has(id) {
 			c.touch(id)
@@ -93,38 +149,43 @@ func (c *crew) endAll() (lastStart float64) {
 // deadEnd explains why a worker that has requests does nothing. It returns nil when none has any.
 func (c *crew) deadEnd(now float64) error {
 	for _, w := range c.workers {
-		if w.HasWork() {
+		if w != nil && w.HasWork() {
 			return w.Stuck(now)
 		}
 	}
 	return nil
 }
 
-// countWorkers adds what the workers of a pool counted, and how long they were busy.
-func (s *simulation) countWorkers(pool int, workers []engine.Worker, busyNs []int64) {
-	for i, w := range workers {
-		w.Sync()
-		s.count(w)
-		s.busy[pool] += busyNs[i]
+// countWorkers adds what the workers counted, and how long they were busy.
+func (s *simulation) countWorkers(c *crew) {
+	for id, w := range c.workers {
+		s.busy[c.order[id]>>32] += c.busyNs[id]
+		if w != nil {
+			w.Sync()
+			s.count(w)
+		}
+	}
+	for _, pool := range c.spare {
+		for _, w := range pool {
+			s.count(w)
+		}
 	}
 }
 
 // dueHeap orders busy workers by the end of what they do. Ends at the same time come in the order in which the
-// last passes were started: by their start, then by worker.
+// last passes were started: by their start, then by pool and worker.
 type dueHeap struct {
 	workers []engine.Worker
+	order   []int64
 	heap    []int32
 	place   []int32 // of each worker in heap, or -1
 	end     []float64
 }
 
-func (h *dueHeap) init(workers []engine.Worker) {
-	h.workers = workers
-	h.place = make([]int32, len(workers))
-	for i := range h.place {
-		h.place[i] = -1
-	}
-	h.end = make([]float64, len(workers))
+// grow takes a worker in.
+func (h *dueHeap) grow(workers []engine.Worker, order []int64) {
+	h.workers, h.order = workers, order
+	h.place, h.end = append(h.place, -1), append(h.end, 0)
 }
 
 func (h *dueHeap) len() int          { return len(h.heap) }
@@ -144,7 +205,7 @@ func (h *dueHeap) before(a, b int32) bool {
 	if x, y := h.workers[a].LastPassStart(), h.workers[b].LastPassStart(); x != y {
 		return x < y
 	}
-	return a < b
+	return h.order[a] < h.order[b]
 }
 
 // set gives a worker a new end; it may only move an end forward in time when the worker is new to the heap.

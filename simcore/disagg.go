@@ -10,7 +10,7 @@ import (
 )
 
 // disaggregated simulates a pool of workers that compute prompts and one that decodes, with the hand-off of each prompt's
-// KV cache between them (engine specification §12). Workers are numbered through: prefill workers come first.
+// KV cache between them (engine specification §12). Both pools are one crew.
 type disaggregated struct {
 	*simulation
 	crew
@@ -18,11 +18,11 @@ type disaggregated struct {
 
 	prefill, decode             engine.Environment
 	prefillRouter, decodeRouter router.Router
-	prefillWorkers              []engine.PrefillWorker
+	prefillWorkers              []engine.PrefillWorker // by id in their pool; nil where there is none
 	decodeWorkers               []engine.DecodeWorker
 
 	actions      actionQueue
-	deferred     [][]action     // actions of each worker that wait until it is idle
+	deferred     [][]action     // actions of each worker of the crew that wait until it is idle
 	ended        []int32        // workers that are done at this time
 	passesBegan  bool           // passes have begun at this time, those within runs included
 	reservations []reservations // of each decode worker
@@ -30,6 +30,9 @@ type disaggregated struct {
 	asked        int32          // requests that have asked for room on a decode worker
 	handoffs     []Handoff
 	sessions     []int32 // the session of each request
+	open         int     // requests that have arrived and not ended
+	// What waits because a pool has no worker that takes requests: prompts, and requests for room on a decode worker.
+	heldPrompts, heldReservations []int32
 
 	// destinationFirst reserves room on a decode worker before the prompt is computed, as SGLang does. Otherwise that
 	// follows.
@@ -94,12 +97,10 @@ func (s *simulation) runDisaggregated() error {
 	if err := d.loop(); err != nil {
 		return err
 	}
-	p := len(d.prefillWorkers)
-	s.countWorkers(0, d.workers[:p], d.busyNs[:p])
-	s.countWorkers(1, d.workers[p:], d.busyNs[p:])
+	s.countWorkers(&d.crew)
 	d.mergeJobs()
 	s.handoffs = d.handoffs
-	s.collect(d.decode.Requests)
+	s.collect(&d.decode)
 	return nil
 }
 
@@ -109,8 +110,6 @@ func (s *simulation) newDisaggregated() (*disaggregated, error) {
 	d := &disaggregated{
 		simulation:       s,
 		driver:           s.newDriver(),
-		deferred:         make([][]action, p+n),
-		reservations:     make([]reservations, n),
 		sessions:         s.sessionOfRequests(),
 		handoffs:         make([]Handoff, s.workload.Requests()),
 		destinationFirst: cfg.Prefill.Engine.Type == engine.TypeSGLang,
@@ -124,7 +123,7 @@ func (s *simulation) newDisaggregated() (*disaggregated, error) {
 	}
 	if cfg.Tiers.DecodeOffload {
 		s.newTiers(p+n, &d.prefill)
-		s.connectTiers(&d.decode, p)
+		s.connectTiers(&d.decode)
 	} else {
 		s.newTiers(p, &d.prefill)
 	}
@@ -144,17 +143,69 @@ func (s *simulation) newDisaggregated() (*disaggregated, error) {
 	if d.decodeRouter, err = s.newRouter(&d.decode, n, router.Decode); err != nil {
 		return nil, err
 	}
-	workers := make([]engine.Worker, 0, p+n)
-	for i := range p {
-		w := engine.New(&d.prefill, i).(engine.PrefillWorker)
-		d.prefillWorkers, workers = append(d.prefillWorkers, w), append(workers, w)
+	for i := range int32(p) {
+		d.addWorker(0, router.Member{Worker: i, Seat: i, Tier: i})
 	}
-	for i := range n {
-		w := engine.New(&d.decode, i).(engine.DecodeWorker)
-		d.decodeWorkers, workers = append(d.decodeWorkers, w), append(workers, w)
+	for i := range int32(n) {
+		d.addWorker(1, router.Member{Worker: i, Seat: i, Tier: int32(p) + i})
 	}
-	d.crew = newCrew(workers)
 	return d, nil
+}
+
+// addWorker adds a worker to a pool that is ready.
+func (d *disaggregated) addWorker(pool int, m router.Member) {
+	env := &d.prefill
+	if pool == 1 {
+		env = &d.decode
+	}
+	if env.Index != nil {
+		env.Index.Grow(int(m.Seat) + 1)
+	}
+	w := d.newWorker(env, pool, m)
+	d.add(w, pool, m)
+	d.deferred = append(d.deferred, nil)
+	if pool == 0 {
+		d.prefillWorkers = append(d.prefillWorkers, make([]engine.PrefillWorker, int(m.Worker)+1-len(d.prefillWorkers))...)
+		d.prefillWorkers[m.Worker] = w.(engine.PrefillWorker)
+		return
+	}
+	d.decodeWorkers = append(d.decodeWorkers, make([]engine.DecodeWorker, int(m.Worker)+1-len(d.decodeWorkers))...)
+	d.decodeWorkers[m.Worker] = w.(engine.DecodeWorker)
+	d.reservations = append(d.reservations, make([]reservations, int(m.Worker)+1-len(d.reservations))...)
+}
+
+// hire, retire and dismiss let workers come and go. See [staff].
+func (d *disaggregated) hire(pool int, m router.Member, now float64) {
+	d.addWorker(pool, m)
+	if pool == 0 {
+		d.dispatch(d.prefillRouter.Join(now, m), now)
+	} else {
+		d.decodeRouter.Join(now, m) // it keeps none
+	}
+}
+
+func (d *disaggregated) retire(pool int, worker int32) {
+	if pool == 0 {
+		d.prefillRouter.Leave(worker)
+	} else {
+		d.decodeRouter.Leave(worker)
+	}
+}
+
+func (d *disaggregated) hasWork(pool int, worker int32) bool {
+	return d.occupied(d.places[pool][worker])
+}
+
+func (d *disaggregated) dismiss(pool int, m router.Member) {
+	d.remove(d.places[pool][m.Worker])
+	if pool == 1 {
+		d.decodeWorkers[m.Worker] = nil
+		return
+	}
+	d.prefillWorkers[m.Worker] = nil
+	if d.prefill.Index != nil {
+		d.prefill.Index.Clear(int(m.Seat))
+	}
 }
 
 // loop moves the clock from event to event. At one time, passes end first, then transfers, then hand-offs go on and
@@ -166,7 +217,19 @@ func (d *disaggregated) loop() error {
 		if step%checkEvery == 0 && d.ctx.Err() != nil {
 			return d.ctx.Err()
 		}
-		next := min(d.due.soonest(), d.transfers.soonest(), d.driver.peek(), d.tiers.NextWake())
+		next := min(d.due.soonest(), d.transfers.soonest(), d.driver.peek(), d.tiers.NextWake(), d.scaling.nextStart())
+		if d.scaling != nil {
+			if d.done() {
+				return nil
+			}
+			if d.scaling.nextMs < min(next, d.stop) {
+				var err error
+				if now, err = d.tick(now, next); err != nil {
+					return err
+				}
+				continue
+			}
+		}
 		if math.IsInf(next, 1) {
 			return d.checkDone(now)
 		}
@@ -177,6 +240,10 @@ func (d *disaggregated) loop() error {
 		now = next
 		d.endMs = max(d.endMs, now)
 		d.finishAll(now)
+		d.scaling.start(now, d)
+		if err := d.routeHeld(now); err != nil {
+			return err
+		}
 		for d.transfers.soonest() <= now {
 			d.actions.push(action{actActivate, d.transfers.pop().id})
 		}
@@ -194,10 +261,73 @@ func (d *disaggregated) loop() error {
 		if _, err := d.proceed(now); err != nil {
 			return err
 		}
+		d.scaling.dismiss(now, d)
 	}
 	// Passes that started before the cap count whole.
 	d.endMs = max(d.endMs, d.endAll())
 	return nil
+}
+
+// done reports whether all requests have come and ended, and nothing is under way.
+func (d *disaggregated) done() bool {
+	return d.open == 0 && d.due.len() == 0 && math.IsInf(d.transfers.soonest(), 1) && math.IsInf(d.driver.peek(), 1)
+}
+
+// tick lets the autoscaler decide, after the last event and before the next one, and returns when that was.
+func (d *disaggregated) tick(last, next float64) (now float64, err error) {
+	if math.IsInf(next, 1) && len(d.heldPrompts)+len(d.heldReservations) == 0 {
+		if err := d.checkDone(last); err != nil {
+			return last, err
+		}
+	}
+	now = d.scaling.tick(d.scaling.nextMs, last, d)
+	d.passesBegan = true
+	if err := d.scaling.goesOn(!math.IsInf(next, 1), d.waiting(), now); err != nil {
+		return now, err
+	}
+	if err := d.routeHeld(now); err != nil {
+		return now, err
+	}
+	if _, err := d.proceed(now); err != nil {
+		return now, err
+	}
+	d.scaling.dismiss(now, d)
+	return now, nil
+}
+
+// routeHeld lets go on what waited because a pool had no worker to take it, once that has one.
+func (d *disaggregated) routeHeld(now float64) error {
+	if len(d.heldPrompts) > 0 && !d.scaling.none(0) {
+		held := d.heldPrompts
+		d.heldPrompts = nil
+		for _, r := range held {
+			if err := d.route(r, now, now); err != nil {
+				return err
+			}
+		}
+	}
+	if len(d.heldReservations) > 0 && !d.scaling.none(1) {
+		for _, r := range d.heldReservations {
+			d.actions.push(action{actReserve, r})
+		}
+		d.heldReservations = d.heldReservations[:0]
+	}
+	return nil
+}
+
+// waiting returns the number of a request that has not ended, for explanations.
+func (d *disaggregated) waiting() int32 {
+	for _, held := range [][]int32{d.heldPrompts, d.heldReservations} {
+		if len(held) > 0 {
+			return d.decode.Requests[held[0]].Number
+		}
+	}
+	for i := range d.decode.Requests {
+		if r := &d.decode.Requests[i]; r.State == engine.Waiting || r.State == engine.Running || r.State == engine.Preempted {
+			return r.Number
+		}
+	}
+	return 0
 }
 
 // proceed lets hand-offs go on and passes start. It reports whether some of those take no time, so that they end right now.
@@ -221,13 +351,19 @@ func (d *disaggregated) proceed(now float64) (passesEnd bool, err error) {
 // none. It reports whether it found some.
 func (d *disaggregated) reserveForStalled(now float64) (found bool) {
 	for _, id := range d.stalled {
-		for int(id) >= len(d.prefillWorkers) && d.tryReserve(id, now) {
+		for d.decodes(id) && d.tryReserve(id, now) {
 			d.touch(id)
 			found = true
 		}
 	}
 	return found
 }
+
+// decodes reports whether a worker of the crew is a decode worker.
+func (d *disaggregated) decodes(id int32) bool { return d.order[id]>>32 == 1 }
+
+// indexOf is the id of a worker of the crew in its pool.
+func (d *disaggregated) indexOf(id int32) int32 { return int32(d.order[id]) }
 
 // finishAll ends what workers did until now. First what waited for them to be idle goes on, then their requests take their
 // next steps.
@@ -249,9 +385,9 @@ func (d *disaggregated) finishAll(now float64) {
 // finish lets the requests of a worker take their next steps after what it did.
 func (d *disaggregated) finish(id int32, now float64) {
 	signals := d.workers[id].Finish()
-	if int(id) < len(d.prefillWorkers) {
+	if !d.decodes(id) {
 		for _, signal := range signals {
-			d.prefilled(signal, now)
+			d.prefilled(id, signal, now)
 		}
 		return
 	}
@@ -260,6 +396,9 @@ func (d *disaggregated) finish(id int32, now float64) {
 			d.decodeRouter.PrefillDone(now, signal.Request)
 		}
 		if signal.Ended {
+			d.open--
+			d.requests[id]--
+			d.scaling.completed(now, &d.decode.Requests[signal.Request])
 			d.decodeRouter.Ended(now, signal.Request)
 			d.driver.ended(signal.Request, d.sessions[signal.Request], now)
 		}
@@ -268,13 +407,14 @@ func (d *disaggregated) finish(id int32, now float64) {
 }
 
 // prefilled takes a prompt that is computed to its next step, or drops one that was rejected.
-func (d *disaggregated) prefilled(signal engine.Signal, now float64) {
+func (d *disaggregated) prefilled(id int32, signal engine.Signal, now float64) {
 	r := signal.Request
 	if signal.First {
 		d.dispatch(d.prefillRouter.PrefillDone(now, r), now)
 	}
 	switch {
 	case d.prefill.Requests[r].State == engine.Rejected:
+		d.requests[id]--
 		if d.destinationFirst {
 			d.actions.push(action{actCancel, r})
 		}
@@ -297,6 +437,8 @@ func (d *disaggregated) release(now float64) error {
 			env.Requests[r].ArrivalMs, env.Requests[r].State = ready, engine.Waiting
 		}
 		d.arrived++
+		d.open++
+		d.scaling.arrived(now, &d.decode.Requests[r])
 		if d.destinationFirst {
 			d.actions.push(action{actReserve, r})
 		} else if err := d.route(r, ready, now); err != nil {
@@ -308,28 +450,37 @@ func (d *disaggregated) release(now float64) error {
 
 // route hands a request to a prefill worker, unless the router keeps it.
 func (d *disaggregated) route(r int32, routed, now float64) error {
+	if d.scaling.none(0) {
+		d.heldPrompts = append(d.heldPrompts, r)
+		return nil
+	}
 	worker, err := d.prefillRouter.Arrive(now, r)
 	if err != nil || worker == router.Queued {
 		return err
 	}
-	d.submit(r, worker, routed)
+	d.submit(r, worker, routed, now)
 	return nil
 }
 
 // dispatch hands requests that waited in the router to their prefill workers.
 func (d *disaggregated) dispatch(kept []router.Dispatch, now float64) {
 	for _, k := range kept {
-		d.submit(k.Request, k.Worker, now)
+		d.submit(k.Request, k.Worker, now, now)
 	}
 }
 
-func (d *disaggregated) submit(r, worker int32, routed float64) {
+func (d *disaggregated) submit(r, worker int32, routed, now float64) {
 	job := &d.prefill.Requests[r]
 	job.RoutedMs, job.RouteOverlap = routed, d.prefillRouter.Overlap(r)
-	d.prefillWorkers[worker].Submit(r)
-	if !d.due.has(worker) {
-		d.touch(worker)
+	if d.cfg.Router.UsesIndex() {
+		d.scaling.routed(now, job.RouteOverlap, job.Input, d.prefill.Config.BlockSize)
 	}
+	id := d.places[0][worker]
+	if !d.due.has(id) {
+		d.touch(id)
+	}
+	d.requests[id]++
+	d.prefillWorkers[worker].Submit(r)
 }
 
 // perform does one step of a hand-off.
@@ -346,19 +497,22 @@ func (d *disaggregated) perform(a action, now float64) error {
 	case actCancel:
 		d.cancel(a, now)
 	case actDrop:
+		d.open--
 		d.dispatch(d.prefillRouter.Ended(now, a.request), now)
 		d.driver.ended(a.request, d.sessions[a.request], now)
 	}
 	return nil
 }
 
-// decodeID is the number among all workers of the decode worker that a request goes to.
-func (d *disaggregated) decodeID(r int32) int32 {
-	return int32(len(d.prefillWorkers)) + d.decode.Requests[r].Worker
-}
+// decodeID is the place in the crew of the decode worker that a request goes to.
+func (d *disaggregated) decodeID(r int32) int32 { return d.places[1][d.decode.Requests[r].Worker] }
 
 // reserve lets a request wait for room on the decode worker that the router names.
 func (d *disaggregated) reserve(r int32, now float64) error {
+	if d.scaling.none(1) {
+		d.heldReservations = append(d.heldReservations, r)
+		return nil
+	}
 	worker, err := d.decodeRouter.Arrive(now, r)
 	if err != nil {
 		return err
@@ -375,6 +529,7 @@ func (d *disaggregated) reserve(r int32, now float64) error {
 	q := &d.reservations[worker]
 	q.waiting = append(q.waiting, r)
 	id := d.decodeID(r)
+	d.requests[id]++
 	d.decodeWorkers[worker].SetReserving(true)
 	if d.due.has(id) && !d.cutShort(id, now) {
 		return nil
@@ -391,7 +546,7 @@ func (d *disaggregated) cutShort(id int32, now float64) (idle bool) {
 	if d.passesBegan {
 		at = math.Nextafter(now, math.Inf(1)) // not with the one before
 	}
-	end := d.decodeWorkers[int(id)-len(d.prefillWorkers)].CutShort(at)
+	end := d.decodeWorkers[d.indexOf(id)].CutShort(at)
 	if end >= d.due.end[id] {
 		return false
 	}
@@ -406,7 +561,7 @@ func (d *disaggregated) cutShort(id int32, now float64) (idle bool) {
 // tryReserve looks for room on a decode worker for the first request that waits for it. One that has failed is not
 // tried again before the worker has given up some. It reports whether there was room.
 func (d *disaggregated) tryReserve(id int32, now float64) bool {
-	index := int(id) - len(d.prefillWorkers)
+	index := d.indexOf(id)
 	worker, q := d.decodeWorkers[index], &d.reservations[index]
 	for len(q.waiting) > 0 {
 		if q.triedInVain(worker) {
@@ -425,6 +580,7 @@ func (d *disaggregated) tryReserve(id int32, now float64) bool {
 			d.reserved(r, fresh, now)
 			return true
 		}
+		d.requests[id]--
 		d.fail(r)
 	}
 	return false
@@ -496,6 +652,7 @@ func (d *disaggregated) cancel(a action, now float64) {
 	}
 	d.reservations[index].failed = false
 	d.decodeRouter.Ended(now, r)
+	d.requests[id]--
 	d.touch(id)
 	d.tryReserve(id, now)
 }
@@ -503,12 +660,14 @@ func (d *disaggregated) cancel(a action, now float64) {
 // releaseSource gives up the source of a request's prompt.
 func (d *disaggregated) releaseSource(a action, now float64) {
 	r := a.request
-	id := d.prefill.Requests[r].Worker
+	worker := d.prefill.Requests[r].Worker
+	id := d.places[0][worker]
 	if d.due.has(id) {
 		d.deferred[id] = append(d.deferred[id], a)
 		return
 	}
-	d.prefillWorkers[id].ReleaseSource(r)
+	d.requests[id]--
+	d.prefillWorkers[worker].ReleaseSource(r)
 	d.handoffs[r].SourceReleasedMs = now
 	d.touch(id)
 	if d.decode.Requests[r].State != engine.Failed {
@@ -519,7 +678,7 @@ func (d *disaggregated) releaseSource(a action, now float64) {
 // stopOf is the time at which a worker that starts now starts no further pass: one request is tried for room at the
 // end of each pass.
 func (d *disaggregated) stopOf(id int32, now float64) float64 {
-	if index := int(id) - len(d.prefillWorkers); index >= 0 {
+	if index := d.indexOf(id); d.decodes(id) {
 		if q := &d.reservations[index]; len(q.waiting) > 0 && !q.triedInVain(d.decodeWorkers[index]) {
 			return math.Nextafter(now, math.Inf(1))
 		}
@@ -531,6 +690,9 @@ func (d *disaggregated) stopOf(id int32, now float64) float64 {
 func (d *disaggregated) checkDone(now float64) error {
 	if err := d.deadEnd(now); err != nil {
 		return err
+	}
+	if len(d.heldPrompts)+len(d.heldReservations) > 0 {
+		return d.scaling.noWorker(d.waiting(), now)
 	}
 	for i := range d.reservations {
 		if q := &d.reservations[i]; len(q.waiting) > 0 {

@@ -89,10 +89,10 @@ func (t *totals) grow(n int) {
 }
 
 // collect adds the requests of workers that are done.
-func (s *simulation) collect(requests []engine.Request) {
+func (s *simulation) collect(env *engine.Environment) {
 	t := &s.totals
-	for i := range requests {
-		q := &requests[i]
+	for i := range env.Requests {
+		q := &env.Requests[i]
 		if q.State == engine.Pending {
 			continue
 		}
@@ -121,6 +121,7 @@ func (s *simulation) collect(requests []engine.Request) {
 			t.unfinished++
 		}
 	}
+	t.durationMs = max(t.durationMs, env.PromptsEndMs)
 }
 
 // warmsUp reports whether a request only warms the cache up, so that it is not measured.
@@ -135,7 +136,7 @@ func (s *simulation) countClasses(q *engine.Request) {
 	ofPriority, ofPolicyClass := s.classes(q)
 	for _, c := range []*classTotals{ofPriority, ofPolicyClass} {
 		c.arrived++
-		if s.completed(q) && q.Tokens > 0 && s.good(q) {
+		if s.completed(q) && q.Tokens > 0 && s.cfg.SLA.KeptBy(q) {
 			c.good++
 			c.goodOutput += s.countedOutput(q)
 		}
@@ -172,7 +173,7 @@ func (s *simulation) collectCompleted(q *engine.Request) {
 		t.ttst.Add(q.SecondTokenMs - q.FirstTokenMs)
 		t.tpot.Add((q.LastTokenMs - q.FirstTokenMs) / float64(q.Tokens-1))
 	}
-	if s.cfg.SLA.Set() && s.good(q) {
+	if s.cfg.SLA.Set() && s.cfg.SLA.KeptBy(q) {
 		t.good++
 		t.goodOutput += s.countedOutput(q)
 	}
@@ -207,8 +208,11 @@ func (s *simulation) report() *Report {
 	if s.passes > 0 {
 		r.ExtrapolatedPassRatio = float64(s.extrapolated) / float64(s.passes)
 	}
-	r.OutputThroughputTokSPerGPU = r.OutputThroughputTokS / float64(s.cfg.GPUs())
 	s.reportWorkers(r, seconds)
+	r.OutputThroughputTokSPerGPU = r.OutputThroughputTokS / float64(s.cfg.GPUs())
+	if s.scaling != nil {
+		r.OutputThroughputTokSPerGPU = float64(t.output) / max(r.GPUHours*3600, 1e-9)
+	}
 	r.Tiers = s.tiers.Report(s.endMs)
 	if s.cfg.SLA.Set() {
 		r.Goodput = &metrics.Goodput{
@@ -250,8 +254,12 @@ func (s *simulation) reportWorkers(r *Report, seconds float64) {
 	if len(pools) > 1 {
 		r.PrefillWorkerSeconds = float64(pools[0].Workers) * s.endMs / 1000
 		r.PrefillGPUsPerWorker = int64(pools[0].GPUsPerWorker())
-	} else if s.rules.SingleWorkerLoop && decode.Workers == 1 {
+	} else if s.rules.SingleWorkerLoop && decode.Workers == 1 && s.scaling == nil {
 		r.DecodeWorkerSeconds = seconds
+	}
+	if s.scaling != nil {
+		r.Scaling = s.scaling.end(s.endMs)
+		r.PrefillWorkerSeconds, r.DecodeWorkerSeconds = r.Scaling.Prefill.WorkerSeconds(), r.Scaling.Decode.WorkerSeconds()
 	}
 	r.DecodeUtilisation = utilisation(s.busy[len(pools)-1], r.DecodeWorkerSeconds)
 	if len(pools) > 1 {
@@ -276,20 +284,6 @@ func utilisation(busyNanoseconds int64, workerSeconds float64) float64 {
 
 // wholeNanoseconds rounds a time in ms.
 func wholeNanoseconds(ms float64) int64 { return int64(math.Round(ms * 1e6)) }
-
-// good reports whether a request kept every bound of the SLA.
-func (s *simulation) good(q *engine.Request) bool {
-	sla := s.cfg.SLA
-	ttft := max(0, q.FirstTokenMs-q.ArrivalMs)
-	e2e := max(0, q.LastTokenMs-q.ArrivalMs)
-	switch {
-	case sla.TTFTMs > 0 && ttft > sla.TTFTMs,
-		sla.E2EMs > 0 && e2e > sla.E2EMs,
-		sla.ITLMs > 0 && q.Output > 1 && (e2e-ttft)/float64(q.Output-1) > sla.ITLMs:
-		return false
-	}
-	return true
-}
 
 // record describes one request by session and turn.
 func (s *simulation) record(q *engine.Request) RequestRecord {

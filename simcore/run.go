@@ -28,6 +28,10 @@ type StuckError = engine.StuckError
 type Options struct {
 	// Records, when set, receives the record of every request that arrived, in order of arrival.
 	Records func(RequestRecord)
+	// Autoscaler, when set, changes how many workers there are.
+	Autoscaler Autoscaler
+	// ScalingEvents, when set, hears of each worker that comes or goes, as it does.
+	ScalingEvents func(ScalingEvent)
 	// everyPass simulates each pass by itself, for tests that compare with the faster way.
 	everyPass bool
 	// plan changes how conversations are expanded to those of a scenario, for tests.
@@ -107,6 +111,7 @@ type simulation struct {
 	records  []RequestRecord
 	handoffs []Handoff // of each request of a disaggregated deployment
 	tiers    *tiers.Hierarchy
+	scaling  *scaling   // nil when the number of workers does not change
 	scenario *agentXRun // nil without one
 }
 
@@ -126,6 +131,7 @@ func newSimulation(ctx context.Context, cfg Config, w *workload.Workload, opt Op
 	if cfg.Load.MaxSimTimeSeconds > 0 {
 		s.stop = math.Nextafter(cfg.Load.MaxSimTimeSeconds*1000, math.Inf(1))
 	}
+	s.scaling = s.newScaling()
 	if cfg.Deployment.Mode == ModeAggregated {
 		if s.env, err = s.environment(Stage{cfg.Engine, cfg.Timing}, engine.Aggregated); err != nil {
 			return nil, err
@@ -166,7 +172,7 @@ func (s *simulation) environment(stage Stage, role engine.Role) (engine.Environm
 	if err != nil {
 		return engine.Environment{}, err
 	}
-	return engine.Environment{
+	env := engine.Environment{
 		Config:    stage.workerLimits(s.rules),
 		Rules:     s.rules,
 		Model:     model,
@@ -175,7 +181,14 @@ func (s *simulation) environment(stage Stage, role engine.Role) (engine.Environm
 		Capped:    s.cfg.Load.MaxSimTimeSeconds > 0 || s.cfg.AgentX.Enabled(),
 		Role:      role,
 		EveryPass: s.opt.everyPass || blocks.KnownOutputs,
-	}, nil
+	}
+	if s.scaling != nil {
+		env.Passes = s.scaling.log
+	}
+	if role == engine.Decode {
+		env.Pool = 1
+	}
+	return env, nil
 }
 
 // workerLimits is the engine's configuration with the limits of all data-parallel ranks of a worker, which one
@@ -210,6 +223,6 @@ func (s *simulation) newRequest(number int32, cfg *engine.Config) engine.Request
 // independent reports whether nothing couples the workers: who serves a request then depends on nothing but its
 // place in the order of arrival, and the workers can be simulated one after another.
 func (s *simulation) independent() bool {
-	return s.tiers == nil && s.cfg.Router.Policy == router.PolicyRoundRobin && s.cfg.Load.Mode != LoadConcurrency &&
+	return s.tiers == nil && s.scaling == nil && s.cfg.Router.Policy == router.PolicyRoundRobin && s.cfg.Load.Mode != LoadConcurrency &&
 		s.workload.SingleTurn() && s.workload.Graph == nil
 }

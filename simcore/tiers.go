@@ -7,8 +7,7 @@ import (
 	"github.com/servegrid/servegrid/simcore/rules"
 )
 
-// newTiers makes the memory tiers below the GPUs of so many workers, if there are any, and connects those of a pool, which
-// are the first ones.
+// newTiers makes the memory tiers below the GPUs of so many workers, if there are any, and connects those of a pool.
 func (s *simulation) newTiers(workers int, pool *engine.Environment) {
 	if !s.cfg.Tiers.Enabled() {
 		return
@@ -19,12 +18,12 @@ func (s *simulation) newTiers(workers int, pool *engine.Environment) {
 		BytesPerToken: pool.Config.KVBytesPerToken,
 		IDs:           pool.Blocks.IDs,
 	})
-	s.connectTiers(pool, 0)
+	s.connectTiers(pool)
 }
 
-// connectTiers lets the workers of a pool use the tiers below them; first is the number of the first one there.
-func (s *simulation) connectTiers(pool *engine.Environment, first int) {
-	pool.Tiers, pool.TierConfig, pool.FirstTierWorker = s.tiers, s.cfg.Tiers, first
+// connectTiers lets the workers of a pool use the tiers below them.
+func (s *simulation) connectTiers(pool *engine.Environment) {
+	pool.Tiers, pool.TierConfig = s.tiers, s.cfg.Tiers
 }
 
 // tieredPool is a pool of workers with lower memory tiers, and where its settings are.

@@ -60,6 +60,9 @@ type Config struct {
 	// KVTransferTimingMode says what is transferred: "full_prompt", or "destination_missing", what the decode worker does
 	// not have in its cache; empty means the latter, with compat dynamo-1.3 and 1.2 the former.
 	KVTransferTimingMode string `json:"kv_transfer_timing_mode"`
+	// StartupTime is how long a worker takes until it serves requests, in s, when it is added while the simulation runs: it
+	// occupies its GPUs from the start. Workers that are there at the beginning are ready at once.
+	StartupTime float64 `json:"startup_time"`
 	// SGLang holds what only the SGLang-style scheduler has.
 	SGLang SGLangConfig `json:"sglang"`
 	// TensorRTLLM holds what only the TensorRT-LLM-style scheduler has.
@@ -174,6 +177,9 @@ func (c Config) Validate(r rules.Set) problem.List {
 	}
 	if m := c.KVTransferTimingMode; m != "" && !slices.Contains(TransferTimingModes(), m) {
 		l.Add("kv_transfer_timing_mode", m, "use one of: %s", strings.Join(TransferTimingModes(), ", "))
+	}
+	if !(c.StartupTime >= 0) || math.IsInf(c.StartupTime, 0) {
+		l.Add("startup_time", c.StartupTime, "give a number of seconds, or 0 for workers that are ready at once")
 	}
 	if c.ContextLength < 0 {
 		l.Add("context_length", c.ContextLength, "give a number of tokens, or 0 for no limit")

@@ -112,17 +112,20 @@ type Environment struct {
 	// there.
 	Requests []Request
 	Gaps     GapRecorder
+	// PromptsEndMs is when the last prompt of a request that asks for no output was computed, which ends the request.
+	PromptsEndMs float64
 	// Capped says that the simulation ends at a given time, so that requests that never complete do no harm.
 	Capped bool
 	// Role is what the workers do.
 	Role Role
 	// Index, when set, is told which blocks each worker holds, as a router sees them.
 	Index *kvcache.Index
-	// Tiers, when set, are the memory tiers below that of the workers' GPUs, as TierConfig says; the workers' first one is
-	// FirstTierWorker there.
-	Tiers           *tiers.Hierarchy
-	TierConfig      tiers.Config
-	FirstTierWorker int
+	// Tiers, when set, are the memory tiers below that of the workers' GPUs, as TierConfig says.
+	Tiers      *tiers.Hierarchy
+	TierConfig tiers.Config
+	// Passes, when set, collects what the workers do, who are those of the pool with the given number.
+	Passes *PassLog
+	Pool   int
 	// EveryPass turns runs of equal passes off. Outputs with known content need that, because any pass may then
 	// complete a block that another request has or waits for; so do tests that compare both ways.
 	EveryPass bool
@@ -138,6 +141,14 @@ const (
 	Prefill
 	Decode
 )
+
+// Place says which worker an engine is.
+type Place struct {
+	// Worker is its id in the pool.
+	Worker int
+	// Seat is its number in the index, Tier that in the lower memory tiers. Once a worker is gone another one may have them.
+	Seat, Tier int
+}
 
 // unlimited stands for a limit that is not set.
 const unlimited = math.MaxInt32
@@ -163,9 +174,8 @@ func (e *StuckError) Reason() string { return "dead_end" }
 // Worker is the scheduler of one worker as the runtime drives it. What begins at a time is computed whole at that time;
 // its effects on the requests' times and its signals count from its end.
 type Worker interface {
-	// Reset makes the worker idle with an empty cache, as another worker with the given index. Its memory is kept, and
-	// it goes on counting.
-	Reset(index int)
+	// Reset makes the worker idle with an empty cache, as another worker. Its memory is kept, and it goes on counting.
+	Reset(p Place)
 	// Submit adds a request to the waiting queue.
 	Submit(request int32)
 	// HasWork reports whether any request waits or runs.
@@ -241,14 +251,14 @@ type Canceller interface {
 }
 
 // New returns an idle worker with the scheduler that the configuration names.
-func New(env *Environment, index int) Worker {
+func New(env *Environment, p Place) Worker {
 	switch env.Config.Type {
 	case TypeSGLang:
-		return NewSGLang(env, index)
+		return NewSGLang(env, p)
 	case TypeTensorRTLLM:
-		return NewTensorRTLLM(env, index)
+		return NewTensorRTLLM(env, p)
 	}
-	return NewVLLM(env, index)
+	return NewVLLM(env, p)
 }
 
 // sequence returns the block identities of a request.

@@ -60,6 +60,7 @@ func (v *VLLM) Activate(request int32) (gaveBack bool) {
 		r.computed = r.Input
 	}
 	v.enqueue(request)
+	v.queued.add(r)
 	if v.reserving || v.waiting.len() == 1 {
 		v.blocked = false
 	}

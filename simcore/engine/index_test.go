@@ -18,7 +18,7 @@ func TestIndexIsWhatWorkersHold(t *testing.T) {
 		workers := make([]Worker, rapid.IntRange(1, 3).Draw(t, "workers"))
 		env.Index = kvcache.NewIndex(len(workers), env.Blocks.Shared)
 		for w := range workers {
-			workers[w] = New(env, w)
+			workers[w] = New(env, Place{Worker: w, Seat: w})
 		}
 		next := 0
 		now := make([]float64, len(workers))

@@ -65,7 +65,7 @@ func TestPassesAreDescribed(t *testing.T) {
 		env := drawEnvironment(t)
 		a := &auditor{t: t}
 		env.Model = a
-		v := NewVLLM(env, 0)
+		v := NewVLLM(env, Place{})
 		a.worker = v
 		for i := range env.Requests {
 			env.Requests[i].ArrivalMs = 0
@@ -106,7 +106,7 @@ func TestRunsCountTheirPasses(t *testing.T) {
 				return
 			}
 			env.EveryPass = every
-			v := NewVLLM(env, 0)
+			v := NewVLLM(env, Place{})
 			env.Model = &auditor{t: t, worker: v}
 			for i := range env.Requests {
 				env.Requests[i].ArrivalMs = 0

@@ -136,7 +136,21 @@ func (v *VLLM) startRun(now, limit float64) bool {
 	s.active = true
 	v.signals = v.signals[:0]
 	s.plan(&v.pricer, now, limit, passes, len(v.running), s.lengths, v.heldTokens())
+	if v.env.Passes != nil {
+		v.latest = s.load(v.env, v.running, v.pass.number, v.queued)
+	}
 	return true
+}
+
+// load is what the first pass of a run does, in which the given requests decode, when the pass with the given number was the
+// latest.
+func (s *run) load(env *Environment, running []int32, number int64, q queued) PassLoad {
+	var c loadCounter
+	for _, id := range running {
+		r := &env.Requests[id]
+		c.decode(r.length() + int32(number-r.synced))
+	}
+	return c.load(q)
 }
 
 // runLength returns how many passes from number next on are equal, and takes the blocks that the first of them
@@ -185,6 +199,7 @@ func (v *VLLM) takeBlocks(number int64) {
 // request could join there.
 func (v *VLLM) Interrupt(at float64) float64 {
 	s := &v.run
+	v.joinsMs = at
 	if s.active && v.mayAdmit() {
 		s.cut(at)
 	}
@@ -197,6 +212,9 @@ func (v *VLLM) LastPassStart() float64 { return v.run.lastStart() }
 // Finish completes what Start began, at its end.
 func (v *VLLM) Finish() []Signal {
 	s := &v.run
+	if v.env.Passes != nil {
+		v.env.Passes.end(v.env.Pool, v.index, s.passes)
+	}
 	if s.active {
 		s.finish(v.env, &v.pricer, len(v.running))
 		v.pass.number += int64(s.passes)

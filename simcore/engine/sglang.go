@@ -37,8 +37,11 @@ type SGLang struct {
 	run         run
 	signals     []Signal
 	emitted     []int32
-	idle        int // passes in a row that led to nothing
-	barren      int // passes in a row that gave no request a token
+	queued      queued
+	latest      PassLoad // of the latest pass that was begun, while passes are collected
+	joinsMs     float64  // when the next request comes that is submitted
+	idle        int      // passes in a row that led to nothing
+	barren      int      // passes in a row that gave no request a token
 
 	order lpmOrder
 
@@ -63,7 +66,7 @@ type sglangLimits struct {
 }
 
 // NewSGLang returns an idle worker.
-func NewSGLang(env *Environment, index int) *SGLang {
+func NewSGLang(env *Environment, p Place) *SGLang {
 	c := env.Config
 	s := &SGLang{
 		env:         env,
@@ -77,7 +80,7 @@ func NewSGLang(env *Environment, index int) *SGLang {
 		tree:        kvcache.Radix{PageWise: !env.Rules.WholeNodesGo},
 		tiers:       newTierAccess(env),
 	}
-	s.Reset(index)
+	s.Reset(p)
 	return s
 }
 
@@ -97,23 +100,22 @@ func sizeOr(size, otherwise int) int32 {
 	return int32(min(size, unlimited))
 }
 
-// Reset makes the worker idle with an empty cache, as another worker with the given index. Its memory is kept, and it
-// goes on counting.
-func (s *SGLang) Reset(index int) {
-	s.index = int32(index)
+// Reset makes the worker idle with an empty cache, as another worker. Its memory is kept, and it goes on counting.
+func (s *SGLang) Reset(p Place) {
+	s.index = int32(p.Worker)
 	s.total = s.env.Config.NumGPUBlocks * int(s.page)
 	s.free = s.total
 	s.tree.Reset(s.env.Blocks.IDs)
 	if s.env.Index != nil {
-		s.tree.Watch(s.env.Index, index)
+		s.tree.Watch(s.env.Index, p.Seat)
 	}
-	s.running, s.waiting = s.running[:0], queue{ring: s.waiting.ring}
+	s.running, s.waiting, s.queued = s.running[:0], queue{ring: s.waiting.ring}, queued{}
 	s.pass = sglangPass{batch: s.pass.batch[:0], retracted: s.pass.retracted[:0]}
 	s.reserve.reset()
 	s.handoff = sglangHandoff{arrived: queue{ring: s.handoff.arrived.ring}}
 	s.run.active, s.run.steady = false, false
 	s.speculation.start(s.index)
-	if s.tiers.reset(index) {
+	if s.tiers.reset(p.Tier) {
 		s.tree.NoteChanges()
 	}
 }
@@ -135,6 +137,10 @@ func (s *SGLang) Submit(request int32) {
 	r := &s.env.Requests[request]
 	r.Worker, r.State = s.index, Waiting
 	s.waiting.pushBack(request)
+	s.queued.add(r)
+	if s.env.Passes != nil && s.run.active {
+		s.env.Passes.queueChanged(s.env.Pool, s.index, s.joinsMs, s.queued)
+	}
 }
 
 // Start begins what comes next at the given time: a pass, or a run of passes in which nothing but decoding happens. See
@@ -144,10 +150,14 @@ func (s *SGLang) Start(now, arrival, stop float64) (end float64, progress bool, 
 		stop = min(stop, arrival)
 	}
 	if s.run.steady && !s.env.EveryPass && s.startRun(now, stop) {
-		return s.run.end, true, nil
+		end, progress = s.run.end, true
+	} else {
+		end, progress, err = s.onePass(now)
+		s.tellEvicted(now)
 	}
-	end, progress, err = s.onePass(now)
-	s.tellEvicted(now)
+	if progress && s.env.Passes != nil {
+		s.env.Passes.begin(s.env.Pool, s.index, s.latest, &s.run.timeline)
+	}
 	return end, progress, err
 }
 
@@ -165,10 +175,12 @@ func (s *SGLang) onePass(now float64) (end float64, progress bool, err error) {
 	var prefill, decode perfmodel.Nanoseconds
 	if len(s.pass.batch) == 0 || s.env.Rules.DecodeInPrefillPass {
 		s.makeRoomToDecode()
+		s.noteLoad(s.running)
 		prefill, decode = s.price(s.running)
 		s.decode()
 		s.requeueRetracted()
 	} else {
+		s.noteLoad(nil)
 		prefill, decode = s.price(nil)
 		s.emitFirst()
 	}
@@ -181,6 +193,25 @@ func (s *SGLang) onePass(now float64) (end float64, progress bool, err error) {
 		return end, true, nil
 	}
 	return s.noToken(now, end)
+}
+
+// noteLoad notes what the pass does, in which the given requests may decode, when passes are collected.
+func (s *SGLang) noteLoad(decoding []int32) {
+	if s.env.Passes == nil {
+		return
+	}
+	var c loadCounter
+	for _, id := range s.pass.batch {
+		if r := &s.env.Requests[id]; min(r.after, r.Input) > r.before {
+			c.prompt(r, r.before, min(r.after, r.Input))
+		}
+	}
+	for _, id := range decoding {
+		if r := &s.env.Requests[id]; r.pass != s.pass.number {
+			c.decode(r.length())
+		}
+	}
+	s.latest = c.load(s.queued)
 }
 
 // noToken judges a pass that gave no request anything.

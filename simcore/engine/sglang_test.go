@@ -105,7 +105,7 @@ func TestSGLangKeepsItsBooks(t *testing.T) {
 			env.Config.NumGPUBlocks, env.Config.MaxNumSeqs = longest/env.Config.BlockSize+2, 0
 			env.Config.SGLang.ClipMaxNewTokens, env.Config.SGLang.ScheduleConservativeness = 1, 0
 		}
-		s := NewSGLang(env, 0)
+		s := NewSGLang(env, Place{})
 		defer func() { retractions += s.Preemptions() }()
 		var books sglangBooks
 		now, next := 0.0, 0
@@ -142,7 +142,7 @@ func TestSGLangKeepsItsBooks(t *testing.T) {
 func TestSGLangSourcesKeepTheBooks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		env := drawSGLang(t, Prefill)
-		s := NewSGLang(env, 0)
+		s := NewSGLang(env, Place{})
 		var books sglangBooks
 		for i := range env.Requests {
 			s.Submit(int32(i))
@@ -180,7 +180,7 @@ func TestSGLangSourcesKeepTheBooks(t *testing.T) {
 func TestSGLangDestinationsKeepTheBooks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		env := drawSGLang(t, Decode)
-		s := NewSGLang(env, 0)
+		s := NewSGLang(env, Place{})
 		var books sglangBooks
 		var reserved []int32
 		now, next, failed := 0.0, 0, 0

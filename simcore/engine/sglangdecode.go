@@ -107,6 +107,7 @@ func (s *SGLang) retract(place int) {
 		s.giveUp(r)
 	}
 	r.State = Preempted
+	s.queued.add(r)
 	s.pass.retracted = append(s.pass.retracted, id)
 	s.pass.progress = s.pass.progress || s.tiers.holding() // those may go on now
 	s.preemptions++

@@ -59,6 +59,7 @@ func (s *SGLang) Activate(request int32) (gaveBack bool) {
 		s.cache(request, r, s.outsideAccess(), false)
 	}
 	r.State = Waiting
+	s.queued.add(r)
 	s.handoff.arrived.pushBack(request)
 	return s.free > free
 }
@@ -90,6 +91,7 @@ func (s *SGLang) admitArrived(now float64) {
 			s.cache(id, r, s.outsideAccess(), false)
 			s.handoff.released++ // what is shared from now on counts
 		}
+		s.queued.remove(r)
 		r.State = Running
 		s.join(id, r)
 		s.pass.progress = true

@@ -67,6 +67,7 @@ func (s *SGLang) admit(now float64, left *budget) bool {
 	}
 	if s.neverFits(r) {
 		s.waiting.popFront()
+		s.queued.remove(r)
 		r.State = Rejected
 		s.signals = append(s.signals, Signal{Request: id, Ended: true})
 		left.places++ // it takes none
@@ -104,7 +105,10 @@ func (s *SGLang) admit(now float64, left *budget) bool {
 		s.tiers.settled(id, r)
 	}
 	s.waiting.popFront()
-	r.State = Running
+	if r.State != Running {
+		s.queued.remove(r)
+		r.State = Running
+	}
 	s.pass.batch = append(s.pass.batch, id)
 	s.pass.progress = true
 	r.pass, r.before, r.after = s.pass.number, prefix, r.computed

@@ -44,6 +44,9 @@ func (s *SGLang) startRun(now, limit float64) bool {
 	s.run.active = true
 	s.signals = s.signals[:0]
 	s.run.plan(&s.pricer, now, limit, passes, len(s.running), s.run.lengths, 0)
+	if s.env.Passes != nil {
+		s.latest = s.run.load(s.env, s.running, s.pass.number, s.queued)
+	}
 	return true
 }
 
@@ -80,6 +83,7 @@ func (s *SGLang) passesWithoutEviction(most int) int {
 // Interrupt tells the worker, before it is submitted, that a request arrives at the given time, while what Start began is
 // under way. See [Worker].
 func (s *SGLang) Interrupt(at float64) float64 {
+	s.joinsMs = at
 	if s.run.active && s.arrivalsMatter() {
 		s.run.cut(at)
 	}
@@ -91,6 +95,9 @@ func (s *SGLang) LastPassStart() float64 { return s.run.lastStart() }
 
 // Finish completes what Start began, at its end.
 func (s *SGLang) Finish() []Signal {
+	if s.env.Passes != nil {
+		s.env.Passes.end(s.env.Pool, s.index, s.run.passes)
+	}
 	if s.run.active {
 		n := len(s.running)
 		s.run.finish(s.env, &s.pricer, n)

@@ -82,7 +82,7 @@ func TestAcceptanceIsMet(t *testing.T) {
 
 // drain gives all requests to one worker at once and lets it work to the end; false means that it got stuck.
 func drain(env *Environment) bool {
-	v := NewVLLM(env, 0)
+	v := NewVLLM(env, Place{})
 	for i := range env.Requests {
 		env.Requests[i].ArrivalMs = 0
 		v.Submit(int32(i))
@@ -168,7 +168,7 @@ func speculatingWorker(t testing.TB, requests int) *VLLM {
 		env.Requests = append(env.Requests, Request{Number: int32(i), Input: 64, Output: 1 << 24,
 			ArrivalMs: Never, AdmittedMs: Never, FirstTokenMs: Never, SecondTokenMs: Never, LastTokenMs: Never})
 	}
-	v := NewVLLM(env, 0)
+	v := NewVLLM(env, Place{})
 	for i := range requests {
 		v.Submit(int32(i))
 	}

@@ -49,12 +49,13 @@ func newTierAccess(env *Environment) *tierAccess {
 	}
 }
 
-// reset connects the worker of the given index, whose cache is empty. It reports whether that has to note what it evicts.
-func (t *tierAccess) reset(index int) (notes bool) {
+// reset connects the worker with the given number in the tiers, whose cache is empty. It reports whether that has to note
+// what it evicts.
+func (t *tierAccess) reset(worker int) (notes bool) {
 	if t == nil {
 		return false
 	}
-	t.worker = t.env.FirstTierWorker + index
+	t.worker = worker
 	t.reserved, t.finished = t.reserved[:0], t.finished[:0]
 	return t.onEvict
 }

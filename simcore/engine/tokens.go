@@ -18,6 +18,7 @@ func (env *Environment) recordTokens(emitted []int32, now, end float64, duration
 		}
 		switch {
 		case r.Output == 0:
+			env.PromptsEndMs = max(env.PromptsEndMs, end)
 			continue
 		case r.FirstTokenMs == Never:
 			r.FirstTokenMs = end

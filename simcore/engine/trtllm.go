@@ -16,8 +16,8 @@ const PolicyGuaranteedNoEvict = "guaranteed_no_evict"
 // NewTensorRTLLM returns an idle worker with the TensorRT-LLM-style scheduler (engine specification §7): the passes are
 // those of vLLM, but a request is admitted only when the KV blocks of its prompt and of its whole output are
 // guaranteed beside those promised to the running ones, so that none is ever preempted.
-func NewTensorRTLLM(env *Environment, index int) *VLLM {
-	v := NewVLLM(env, index)
+func NewTensorRTLLM(env *Environment, p Place) *VLLM {
+	v := NewVLLM(env, p)
 	v.guaranteesOutput = true
 	return v
 }

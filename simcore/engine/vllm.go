@@ -36,7 +36,10 @@ type VLLM struct {
 	run         run
 	signals     []Signal
 	emitted     []int32
-	futile      int // passes that preempted a request since one got a token
+	queued      queued
+	latest      PassLoad // of the latest pass that was begun, while passes are collected
+	joinsMs     float64  // when the next request comes that is submitted
+	futile      int      // passes that preempted a request since one got a token
 
 	preemptions int64
 }
@@ -60,7 +63,7 @@ const (
 )
 
 // NewVLLM returns an idle worker.
-func NewVLLM(env *Environment, index int) *VLLM {
+func NewVLLM(env *Environment, p Place) *VLLM {
 	v := &VLLM{
 		env:         env,
 		blockSize:   int32(env.Config.BlockSize),
@@ -70,23 +73,23 @@ func NewVLLM(env *Environment, index int) *VLLM {
 		pricer:      pricer{env: env},
 		tiers:       newTierAccess(env),
 	}
-	v.Reset(index)
+	v.Reset(p)
 	return v
 }
 
-// Reset makes the worker idle with an empty cache, as another worker with the given index. Its memory is kept, and
-// it goes on counting preemptions.
-func (v *VLLM) Reset(index int) {
-	v.index = int32(index)
+// Reset makes the worker idle with an empty cache, as another worker. Its memory is kept, and it goes on counting
+// preemptions.
+func (v *VLLM) Reset(p Place) {
+	v.index = int32(p.Worker)
 	v.cache.KeepsCopies = !v.env.Rules.SharesComputedBlocks
 	v.cache.Reset(v.env.Config.NumGPUBlocks, v.env.Blocks.IDs)
-	v.cache.Watch(v.env.Index, index)
+	v.cache.Watch(v.env.Index, p.Seat)
 	v.running, v.waiting, v.blocked, v.reserving = v.running[:0], queue{ring: v.waiting.ring}, false, false
-	v.promised = 0
+	v.promised, v.queued = 0, queued{}
 	v.pass = passState{}
 	v.run.active, v.run.steady = false, false
 	v.speculation.start(v.index)
-	if v.tiers.reset(index) {
+	if v.tiers.reset(p.Tier) {
 		v.cache.NoteChanges()
 	}
 }
@@ -109,6 +112,10 @@ func (v *VLLM) Submit(request int32) {
 	r.Worker, r.State = v.index, Waiting
 	r.full = r.Input / v.blockSize
 	v.waiting.pushBack(request)
+	v.queued.add(r)
+	if v.env.Passes != nil && v.run.active {
+		v.env.Passes.queueChanged(v.env.Pool, v.index, v.joinsMs, v.queued)
+	}
 }
 
 // mayAdmit reports whether a request that waits, or would, could be admitted by the next pass as far as is known
@@ -128,6 +135,9 @@ func (v *VLLM) Start(now, arrival, stop float64) (end float64, progress bool, er
 		end, progress, err = v.onePass(now)
 	}
 	v.tellTiers(now)
+	if progress && v.env.Passes != nil {
+		v.env.Passes.begin(v.env.Pool, v.index, v.latest, &v.run.timeline)
+	}
 	return end, progress, err
 }
 
@@ -141,6 +151,9 @@ func (v *VLLM) onePass(now float64) (end float64, progress bool, err error) {
 	}
 	if err := v.admit(now); err != nil {
 		return now, false, err
+	}
+	if v.env.Passes != nil {
+		v.latest = v.passLoad()
 	}
 	prefill, decode, err := v.emit(now)
 	if err != nil {
@@ -234,6 +247,7 @@ func (v *VLLM) admit(now float64) error {
 		r := &v.env.Requests[id]
 		if r.State == Waiting && v.neverFits(r) {
 			v.waiting.remove(at)
+			v.queued.remove(r)
 			r.State = Rejected
 			v.signals = append(v.signals, Signal{Request: id, Ended: true})
 			continue
@@ -264,6 +278,7 @@ func (v *VLLM) admit(now float64) error {
 		}
 		v.env.noteReuse(r, cached)
 		v.countTierHits(id, r, cached)
+		v.queued.remove(r)
 		r.State = Running
 		v.pass.progress = true
 		if r.used == 0 && v.pass.budget == 0 {
@@ -300,6 +315,9 @@ func (v *VLLM) lookUp(id int32, r *Request) (cached int32, missing int) {
 	if v.env.Rules.FullPromptHit {
 		cached = min(cached, r.Input)
 		heldBlocks = min(heldBlocks, int(r.Input/v.blockSize))
+	}
+	if v.env.Rules.AdmitsByChunk && v.env.Config.EnableChunkedPrefill {
+		blocks = min(blocks, ceilDiv(cached+min(r.length()-cached, v.pass.budget), v.blockSize))
 	}
 	return cached, int(blocks) - max(heldBlocks, int(r.blocks))
 }
@@ -428,6 +446,7 @@ func (v *VLLM) preempt(id int32) {
 	r.computed, r.drafts, r.State = 0, 0, Preempted
 	at := slices.Index(v.running, id)
 	v.running = slices.Delete(v.running, at, at+1)
+	v.queued.add(r)
 	v.waiting.insert(v.tiers.afterLoaded(&v.waiting), id)
 	v.pass.preempted = true
 	v.pass.progress = v.pass.progress || v.tiers.holding() // those that hold blocks may go on now
@@ -477,6 +496,24 @@ func (v *VLLM) emit(now float64) (prefill, decode perfmodel.Nanoseconds, err err
 	}
 	v.running = slices.DeleteFunc(v.running, func(id int32) bool { return v.env.Requests[id].State == Completed })
 	return prefill, decode, nil
+}
+
+// passLoad is what the pass does that is being scheduled.
+func (v *VLLM) passLoad() PassLoad {
+	var c loadCounter
+	for _, id := range v.running {
+		r := &v.env.Requests[id]
+		if r.pass != v.pass.number {
+			continue
+		}
+		before := r.computed - (r.used - r.drafts)
+		if after := min(r.computed, r.Input); before < after {
+			c.prompt(r, before, after)
+		} else {
+			c.decode(r.length())
+		}
+	}
+	return c.load(v.queued)
 }
 
 // setPrefill tells the timing model what has been scheduled of prompts.

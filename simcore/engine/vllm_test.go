@@ -128,7 +128,7 @@ func blockID(b *workload.BlockTable, request, k int) uint32 {
 func TestWorkerKeepsItsBooks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		env := drawEnvironment(t)
-		v := NewVLLM(env, 0)
+		v := NewVLLM(env, Place{})
 		now, next, waits := 0.0, 0, false
 		for step := 0; next < len(env.Requests) || v.HasWork(); step++ {
 			if step > 100_000 {

@@ -33,6 +33,36 @@ func NewIndex(workers int, ids uint32) *Index {
 	}
 }
 
+// Grow makes room for so many workers. Those that are there keep their numbers and blocks.
+func (x *Index) Grow(workers int) {
+	if workers <= x.workers {
+		return
+	}
+	x.workers = workers
+	if workers <= 64*x.words {
+		return
+	}
+	words := max((workers+63)/64, 2*x.words)
+	for i, slab := range x.slabs {
+		wider := make([]uint64, slabSize*words*pageSize)
+		for page := range slabSize {
+			copy(wider[page*words*pageSize:], slab[page*x.words*pageSize:(page+1)*x.words*pageSize])
+		}
+		x.slabs[i] = wider
+	}
+	x.words = words
+	x.sets = make([]uint64, maxDepth*words)
+}
+
+// Clear notes that a worker holds nothing.
+func (x *Index) Clear(worker int) {
+	for entry, slot := range x.directory {
+		if slot > 0 {
+			x.removeSome(worker, uint32(entry), ^uint64(0))
+		}
+	}
+}
+
 // Store notes that a worker holds the n blocks from start on.
 func (x *Index) Store(worker int, start uint32, n int) {
 	if start >= x.ids {

@@ -180,7 +180,8 @@ func TestFields(t *testing.T) {
 		needsSLA := strings.Contains(f.Name, "goodput") || f.Name == "sla_attainment"
 		needsGPU := strings.HasPrefix(f.Name, "cost_") || strings.HasPrefix(f.Name, "max_energy_")
 		needsMore := f.Name == "prefill_worker_utilisation" || strings.HasSuffix(f.Name, "_router_queue_ms") || strings.HasSuffix(f.Name, "_handoff_ms") ||
-			regexp.MustCompile("(^|_)g[1-4]_|onboard_wait").MatchString(f.Name)
+			regexp.MustCompile("(^|_)g[1-4]_|onboard_wait").MatchString(f.Name) ||
+			regexp.MustCompile("^workers_|^(peak|mean)_(prefill|decode)_workers$|^(starting|draining)_worker_").MatchString(f.Name)
 		needsScenario := OfAgentX(f.Name)
 		if _, ok := f.Value(&report); ok == f.Optional || f.Optional != (needsSLA || needsGPU || needsMore || needsScenario) {
 			t.Errorf("%s: optional is %v, and a plain report has it: %v", f.Name, f.Optional, ok)
@@ -233,8 +234,13 @@ func TestFieldsReadTheirFigure(t *testing.T) {
 		WarmUpRequests: 63, StartMs: 64, NeverIssued: 65, StartedPlays: 66, CompletedPlays: 67, IdleCuts: 68, IdleCutMs: 69, TheoreticalHitRatio: 70,
 		TotalThroughputTokSPerGPU: 71, InputThroughputTokSPerGPU: 72, E2EPerToken: summary(), PlayLatency: summary(),
 	}
+	scaling := Scaling{
+		Prefill: PoolScaling{WorkersAdded: 3000, WorkersCancelled: 3001, WorkersRemoved: 3002, PeakReady: 3003, MeanReady: 3004, StartingSeconds: 3005, DrainingSeconds: 3006},
+		Decode:  PoolScaling{WorkersAdded: 4000, WorkersCancelled: 4100, WorkersRemoved: 4200, PeakReady: 4300, MeanReady: 4400, StartingSeconds: 4500, DrainingSeconds: 4600},
+	}
 	r := Report{
-		AgentX: &agentX, PrefillUtilisation: 35, DecodeUtilisation: 36, RouterQueue: &queue, Handoff: &handoff, Tiers: &tiers,
+		Scaling: &scaling,
+		AgentX:  &agentX, PrefillUtilisation: 35, DecodeUtilisation: 36, RouterQueue: &queue, Handoff: &handoff, Tiers: &tiers,
 		NumRequests: 1, CompletedRequests: 2, RejectedRequests: 3, TruncatedRequests: 4, UnfinishedRequests: 5, Preemptions: 6,
 		TotalInputTokens: 7, TotalOutputTokens: 8, DurationMs: 9, RequestThroughputRPS: 10, InputThroughputTokS: 11,
 		OutputThroughputTokS: 12, TotalThroughputTokS: 13, PrefixCacheReusedRatio: 14, FirstAdmissionReusedRatio: 15,
@@ -253,7 +259,7 @@ func TestFieldsReadTheirFigure(t *testing.T) {
 		}
 		by[v] = f.Name
 	}
-	if want := 36 + 6*9 + 2*4 + 37 + 10 + 4*6; len(by) != want {
+	if want := 36 + 6*9 + 2*4 + 37 + 9 + 10 + 4*6; len(by) != want {
 		t.Errorf("%d fields, want %d", len(by), want)
 	}
 	for name, want := range map[string]float64{"p99_ttft_ms": r.TTFT.P99, "median_itl_ms": r.ITL.Median,

@@ -31,7 +31,7 @@ type Report struct {
 	ExtrapolatedPassRatio float64
 	// TotalInputTokens and TotalOutputTokens sum the lengths of completed requests.
 	TotalInputTokens, TotalOutputTokens int64
-	// DurationMs is the time of the last token, in simulated ms.
+	// DurationMs is the time of the last token, or of the last prompt that is followed by none, in simulated ms.
 	DurationMs float64
 	// Throughputs over the duration.
 	RequestThroughputRPS, InputThroughputTokS, OutputThroughputTokS, TotalThroughputTokS float64
@@ -45,7 +45,8 @@ type Report struct {
 	PrefillUtilisation, DecodeUtilisation float64
 	// GPUHours is worker time times GPUs per worker.
 	GPUHours float64
-	// OutputThroughputTokSPerGPU is OutputThroughputTokS divided by the GPUs of the deployment.
+	// OutputThroughputTokSPerGPU is OutputThroughputTokS divided by the GPUs of the deployment, or output tokens per second of
+	// GPU time where their number changes.
 	OutputThroughputTokSPerGPU float64
 	// The latency distributions, in ms: per request, except ITL which pools every gap between two tokens.
 	TTFT, TTST, TPOT, ITL, E2ELatency Summary
@@ -58,6 +59,8 @@ type Report struct {
 	Handoff *Summary
 	// Tiers is set for deployments with memory tiers below that of GPUs.
 	Tiers *Tiers
+	// Scaling is set for deployments whose number of workers an autoscaler changes.
+	Scaling *Scaling
 	// AgentX is set for the AgentX scenario.
 	AgentX *AgentX
 	// Goodput is set when the SLA has a bound.
@@ -203,7 +206,7 @@ func buildFields() []Field {
 		real("extrapolated_pass_ratio", "ratio", "Share of the passes that lie outside of the data behind the timing model.", LowerIsBetter, func(r *Report) float64 { return r.ExtrapolatedPassRatio }),
 		count("total_input_tokens", "tokens", "Input tokens of completed requests.", Neutral, func(r *Report) int64 { return r.TotalInputTokens }),
 		count("total_output_tokens", "tokens", "Requested output tokens of completed requests.", Neutral, func(r *Report) int64 { return r.TotalOutputTokens }),
-		real("duration_ms", "ms", "Simulated time of the last token.", LowerIsBetter, func(r *Report) float64 { return r.DurationMs }),
+		real("duration_ms", "ms", "Simulated time of the last token, or of the last prompt of a request that asks for no output, if that is later.", LowerIsBetter, func(r *Report) float64 { return r.DurationMs }),
 		real("request_throughput_rps", "requests/s", "Completed requests per second of duration.", HigherIsBetter, func(r *Report) float64 { return r.RequestThroughputRPS }),
 		real("input_throughput_tok_s", "tokens/s", "Input tokens per second of duration.", HigherIsBetter, func(r *Report) float64 { return r.InputThroughputTokS }),
 		real("output_throughput_tok_s", "tokens/s", "Output tokens per second of duration.", HigherIsBetter, func(r *Report) float64 { return r.OutputThroughputTokS }),
@@ -237,6 +240,7 @@ func buildFields() []Field {
 	fs = append(fs, summaryFields("output_token_throughput_per_user", "tokens/s", "1000 / gap over every gap between tokens, pooled",
 		HigherIsBetter, func(r *Report) *Summary { return &r.OutputTokenThroughputPerUser })...)
 	fs = append(fs, tierFields()...)
+	fs = append(fs, scalingFields()...)
 	fs = append(fs, agentXFields()...)
 	return append(fs,
 		good("goodput_completed_requests", "requests", "Requests that kept every SLA bound.", true, func(g *Goodput) float64 { return float64(g.CompletedRequests) }),

@@ -19,6 +19,12 @@ func newActiveBlocks(workers int, shared uint32) *activeBlocks {
 	return &activeBlocks{index: kvcache.NewIndex(workers, shared), total: make([]int64, workers)}
 }
 
+// grow makes room for so many workers.
+func (a *activeBlocks) grow(workers int) {
+	a.index.Grow(workers)
+	a.total = grown(a.total, workers)
+}
+
 // overlaps stores, for each worker, how many of the first n blocks of a sequence are active.
 func (a *activeBlocks) overlaps(s kvcache.Sequence, n int, into []int32) {
 	a.index.Overlaps(s, n, into)

@@ -12,6 +12,7 @@ const unlimitedBudget = 10_000_000
 // has to compute before the first token is out, less those in its cache, and the KV blocks of all that it decodes. It
 // keeps requests while every worker has too many prompt tokens to compute.
 type kvRouter struct {
+	roster
 	env  Environment
 	rng  *rand.Rand
 	cost costWeights
@@ -19,7 +20,7 @@ type kvRouter struct {
 	tracksPrefill, tracksBlocks, uniqueBlocks, predicts bool
 	budget                                              float64
 
-	prefills []prefillLoad // by worker
+	prefills []prefillLoad // by seat
 	blocks   *activeBlocks
 	routes   []route // by request
 
@@ -29,9 +30,9 @@ type kvRouter struct {
 	maySend func(*Class) bool
 
 	held       holdings  // of the request that is looked at
-	active     []int32   // by worker, its blocks that others use
-	loads      []int64   // by worker, prompt tokens to compute
-	costs      []float64 // by worker
+	active     []int32   // by seat, the worker's blocks that others use
+	loads      []int64   // of the ready workers, prompt tokens to compute
+	costs      []float64 // of the ready workers
 	dispatched []Dispatch
 	spare      []holdings // memory for those of kept requests
 }
@@ -41,36 +42,46 @@ type costWeights struct{ scale, credit, decay, temperature, host, below float64 
 
 // holdings is what workers have of a prompt.
 type holdings struct {
-	device []int32 // full blocks in the GPU's memory, by worker
-	// lower is what the blocks after those count that are in lower memory tiers, by worker: each less than one on the GPU.
+	device []int32 // full blocks in the GPU's memory, by seat
+	// lower is what the blocks after those count that are in lower memory tiers, by seat: each less than one on the GPU.
 	// It is empty where there are no tiers.
 	lower []float64
 }
 
-func newHoldings(workers int, tiers LowerTiers) holdings {
-	h := holdings{device: make([]int32, workers)}
+func newHoldings(seats int, tiers LowerTiers) holdings {
+	h := holdings{device: make([]int32, seats)}
 	if tiers != nil {
-		h.lower = make([]float64, workers)
+		h.lower = make([]float64, seats)
 	}
 	return h
 }
 
-// blocks is how many blocks of the GPU's memory a worker's count as.
-func (h holdings) blocks(worker int) float64 {
-	if len(h.lower) == 0 {
-		return float64(h.device[worker])
+// seat makes room for a seat, whose worker has nothing.
+func (h *holdings) seat(seat int32, tiers LowerTiers) {
+	h.device = grown(h.device, int(seat)+1)
+	h.device[seat] = 0
+	if tiers != nil {
+		h.lower = grown(h.lower, int(seat)+1)
+		h.lower[seat] = 0
 	}
-	return float64(h.device[worker]) + h.lower[worker]
+}
+
+// blocks is how many blocks of the GPU's memory a worker's count as.
+func (h holdings) blocks(seat int32) float64 {
+	if len(h.lower) == 0 {
+		return float64(h.device[seat])
+	}
+	return float64(h.device[seat]) + h.lower[seat]
 }
 
 // tokens is the number of tokens that need not be computed for that.
-func (h holdings) tokens(worker, blockSize int) int {
-	return int(h.blocks(worker) * float64(blockSize))
+func (h holdings) tokens(seat int32, blockSize int) int {
+	return int(h.blocks(seat) * float64(blockSize))
 }
 
 // route is what the router remembers of a request.
 type route struct {
-	worker  int32
+	seat    int32
 	overlap int32 // blocks of its prompt in the worker's GPU memory when it arrived
 	prefill int32 // prompt tokens that count as the worker's load
 	active  bool  // its blocks count
@@ -78,7 +89,7 @@ type route struct {
 
 func newKV(c Config, env Environment, rng *rand.Rand) *kvRouter {
 	k := &kvRouter{
-		env: env, rng: rng,
+		roster: newRoster(env.Workers), env: env, rng: rng,
 		tracksPrefill: c.RouterTrackPrefillTokens && env.Stage != Decode,
 		tracksBlocks:  c.RouterTrackActiveBlocks && env.Stage != Prefill,
 		uniqueBlocks:  !c.RouterAssumeKVReuse || env.Stage == Decode,
@@ -118,14 +129,13 @@ func (k *kvRouter) Arrive(now float64, request int32) (int32, error) {
 	class, entry := k.classify(request)
 	c := &k.queue.classes[class]
 	if !c.queues() || !k.tracksPrefill || len(c.heap) == 0 && !k.allBusy(&c.Class) {
-		return k.send(request, k.held), nil
+		return k.at[k.send(request, k.held)].Worker, nil
 	}
-	if err := c.full(k.env.Workers); err != nil {
+	if err := c.full(len(k.ready)); err != nil {
 		err.Request, err.TimeMs = int(request), now
 		return Queued, err
 	}
 	entry.held = k.keep(k.held)
-	k.routes[request].worker = Queued
 	k.queue.push(class, entry, k.env.Workload.Hints(int(request)).Priority, now/1000)
 	return Queued, nil
 }
@@ -138,8 +148,11 @@ func (k *kvRouter) lookUp(request int32) {
 	}
 	sequence, full := k.env.sequence(request)
 	k.env.Index.Overlaps(sequence, full, k.held.device)
-	for w := range k.held.lower {
-		host, below := k.env.Tiers.Overlap(w, k.now, sequence, int(k.held.device[w]), full)
+	if k.env.Tiers == nil {
+		return
+	}
+	for _, w := range k.ready {
+		host, below := k.env.Tiers.Overlap(int(k.at[w].Tier), k.now, sequence, int(k.held.device[w]), full)
 		k.held.lower[w] = k.cost.host*float64(host) + k.cost.below*float64(below)
 	}
 }
@@ -147,7 +160,7 @@ func (k *kvRouter) lookUp(request int32) {
 // classify returns the class of a request and how it would wait there.
 func (k *kvRouter) classify(request int32) (class int, entry kept) {
 	best := 0
-	for w := range k.held.device {
+	for _, w := range k.ready {
 		best = max(best, k.held.tokens(w, k.env.Blocks.BlockSize))
 	}
 	entry = kept{request: request, raw: int64(k.env.input(request))}
@@ -159,8 +172,8 @@ func (k *kvRouter) classify(request int32) (class int, entry kept) {
 
 // allBusy reports whether every worker has too many prompt tokens to compute for a class.
 func (k *kvRouter) allBusy(c *Class) bool {
-	for i := range k.prefills {
-		if !c.busy(k.load(i), k.budget) {
+	for _, w := range k.ready {
+		if !c.busy(k.load(w), k.budget) {
 			return false
 		}
 	}
@@ -168,22 +181,22 @@ func (k *kvRouter) allBusy(c *Class) bool {
 }
 
 // load is the prompt tokens that a worker has to compute.
-func (k *kvRouter) load(worker int) int64 {
+func (k *kvRouter) load(seat int32) int64 {
 	if k.predicts {
-		return k.prefills[worker].at(k.now)
+		return k.prefills[seat].at(k.now)
 	}
-	return k.prefills[worker].tokens
+	return k.prefills[seat].tokens
 }
 
-// send picks the worker of a request, given what the workers had of it, and counts it as its load.
-func (k *kvRouter) send(request int32, held holdings) int32 {
+// send picks the seat of a request's worker, given what the workers had of it, and counts it as its load.
+func (k *kvRouter) send(request int32, held holdings) (seat int32) {
 	sequence, full := k.env.sequence(request)
 	if k.tracksBlocks && !k.uniqueBlocks {
 		k.blocks.overlaps(sequence, full, k.active)
 	}
 	w := k.choose(k.env.input(request), full, held)
 	r := &k.routes[request]
-	*r = route{worker: int32(w), overlap: held.device[w]}
+	*r = route{seat: w, overlap: held.device[w]}
 	if fresh := k.env.input(request) - held.tokens(w, k.env.Blocks.BlockSize); k.tracksPrefill && fresh > 0 {
 		r.prefill = int32(fresh)
 		p := prompt{request: request, tokens: int64(fresh)}
@@ -199,59 +212,59 @@ func (k *kvRouter) send(request int32, held holdings) int32 {
 		if k.uniqueBlocks {
 			k.blocks.total[w] += int64(full)
 		} else {
-			k.blocks.add(int32(w), sequence, full, int(k.active[w]))
+			k.blocks.add(w, sequence, full, int(k.active[w]))
 		}
 	}
-	return int32(w)
+	return w
 }
 
-// choose returns the worker with the least cost for a prompt of so many tokens and full blocks; equal ones by chance.
-func (k *kvRouter) choose(input, full int, held holdings) int {
+// choose returns the seat of the worker with the least cost for a prompt of so many tokens and full blocks; equal ones by chance.
+func (k *kvRouter) choose(input, full int, held holdings) int32 {
 	blockSize := float64(k.env.Blocks.BlockSize)
 	leastLoad := int64(math.MaxInt64)
 	if k.tracksPrefill {
-		for w := range k.loads {
-			k.loads[w] = k.load(w)
-			leastLoad = min(leastLoad, k.loads[w])
+		for i, w := range k.ready {
+			k.loads[i] = k.load(w)
+			leastLoad = min(leastLoad, k.loads[i])
 		}
 	}
 	best, equal := 0, 0
-	for w := range k.costs {
+	for i, w := range k.ready {
 		cost := 0.0
 		if k.tracksPrefill {
 			credit := k.cost.credit
 			if k.cost.decay > 0 {
-				ahead := float64(k.loads[w]-leastLoad) / blockSize
+				ahead := float64(k.loads[i]-leastLoad) / blockSize
 				credit *= 1 / (1 + k.cost.decay*ahead/math.Ceil(float64(input)/blockSize))
 			}
-			cost = k.cost.scale * max(0, float64(k.loads[w]+int64(input))/blockSize-credit*held.blocks(w))
+			cost = k.cost.scale * max(0, float64(k.loads[i]+int64(input))/blockSize-credit*held.blocks(w))
 		}
 		if k.tracksBlocks {
 			cost += float64(k.blocks.total[w] + int64(full) - int64(k.active[w]))
 		}
-		k.costs[w] = cost
+		k.costs[i] = cost
 		switch {
 		case equal == 0 || cost < k.costs[best]:
-			best, equal = w, 1
+			best, equal = i, 1
 		case cost == k.costs[best]:
 			equal++
 		}
 	}
 	switch {
 	case k.cost.temperature > 0:
-		return k.draw(k.costs[best])
+		best = k.draw(k.costs[best])
 	case equal > 1:
-		return k.anyOf(k.costs[best], k.rng.IntN(equal))
+		best = k.anyOf(k.costs[best], k.rng.IntN(equal))
 	}
-	return best
+	return k.ready[best]
 }
 
-// anyOf returns the n-th worker of a cost, from 0.
+// anyOf returns the place among the ready workers of the n-th one of a cost, from 0.
 func (k *kvRouter) anyOf(cost float64, n int) int {
-	for w, c := range k.costs {
+	for i, c := range k.costs[:len(k.ready)] {
 		if c == cost {
 			if n == 0 {
-				return w
+				return i
 			}
 			n--
 		}
@@ -259,28 +272,50 @@ func (k *kvRouter) anyOf(cost float64, n int) int {
 	return 0
 }
 
-// draw picks a worker with probabilities that fall exponentially with its cost, on a scale from the least to the highest.
+// draw picks the place of a ready worker with probabilities that fall exponentially with its cost, on a scale from the least
+// to the highest.
 func (k *kvRouter) draw(least float64) int {
+	costs := k.costs[:len(k.ready)]
 	highest := least
-	for _, c := range k.costs {
+	for _, c := range costs {
 		highest = max(highest, c)
 	}
 	if highest == least {
-		return k.rng.IntN(len(k.costs))
+		return k.rng.IntN(len(costs))
 	}
 	sum := 0.0
-	for w, c := range k.costs {
+	for i, c := range costs {
 		sum += math.Exp(-(c - least) / ((highest - least) * k.cost.temperature))
-		k.costs[w] = sum
+		costs[i] = sum
 	}
 	at := k.rng.Float64() * sum
-	for w, c := range k.costs {
+	for i, c := range costs {
 		if at < c {
-			return w
+			return i
 		}
 	}
-	return len(k.costs) - 1
+	return len(costs) - 1
 }
+
+// Join makes another worker take requests, which has nothing of those that wait.
+func (k *kvRouter) Join(now float64, m Member) []Dispatch {
+	k.now = now
+	k.join(m)
+	seats := k.seats()
+	k.prefills, k.active = grown(k.prefills, seats), grown(k.active, seats)
+	k.loads, k.costs = grown(k.loads, seats), grown(k.costs, seats)
+	k.blocks.grow(seats)
+	k.held.seat(m.Seat, k.env.Tiers)
+	for _, class := range k.queue.classes {
+		for i := range class.heap {
+			class.heap[i].held.seat(m.Seat, k.env.Tiers)
+		}
+	}
+	return k.drain()
+}
+
+// Leave makes a worker take no more requests.
+func (k *kvRouter) Leave(worker int32) { k.leave(worker) }
 
 // PrefillDone takes the request's prompt off its worker's load.
 func (k *kvRouter) PrefillDone(now float64, request int32) []Dispatch {
@@ -297,9 +332,9 @@ func (k *kvRouter) Ended(now float64, request int32) []Dispatch {
 		r.active = false
 		sequence, full := k.env.sequence(request)
 		if k.uniqueBlocks {
-			k.blocks.total[r.worker] -= int64(full)
+			k.blocks.total[r.seat] -= int64(full)
 		} else {
-			k.blocks.remove(r.worker, sequence, full)
+			k.blocks.remove(r.seat, sequence, full)
 		}
 	}
 	return k.drain()
@@ -311,9 +346,9 @@ func (k *kvRouter) prefillOver(request int32) {
 		return
 	}
 	if k.predicts {
-		k.prefills[r.worker].removePredicted(k.now, request)
+		k.prefills[r.seat].removePredicted(k.now, request)
 	} else {
-		k.prefills[r.worker].tokens -= int64(r.prefill)
+		k.prefills[r.seat].tokens -= int64(r.prefill)
 	}
 	r.prefill = 0
 }
@@ -321,12 +356,12 @@ func (k *kvRouter) prefillOver(request int32) {
 // drain sends requests that wait, while some worker is not too busy for them.
 func (k *kvRouter) drain() []Dispatch {
 	k.dispatched = k.dispatched[:0]
-	for k.queue.waiting > 0 {
+	for k.queue.waiting > 0 && len(k.ready) > 0 {
 		next, ok := k.queue.pop(k.maySend)
 		if !ok {
 			break
 		}
-		k.dispatched = append(k.dispatched, Dispatch{next.request, k.send(next.request, next.held)})
+		k.dispatched = append(k.dispatched, Dispatch{next.request, k.at[k.send(next.request, next.held)].Worker})
 		k.spare = append(k.spare, next.held)
 	}
 	return k.dispatched

@@ -181,7 +181,7 @@ func TestThreshold(t *testing.T) {
 			t.Fatalf("request %d goes to worker %d", request, w)
 		}
 	}
-	worker := k.(*kvRouter).routes[2].worker
+	worker := k.(*kvRouter).routes[2].seat
 	got := k.PrefillDone(1, 2)
 	if !slices.Equal(got, []Dispatch{{4, worker}}) || k.Waiting() != 1 {
 		t.Fatalf("request 2's prompt is done on worker %d, then go %v", worker, got)

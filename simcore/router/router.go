@@ -27,6 +27,12 @@ type Router interface {
 	Overlap(request int32) int32
 	// Waiting is the number of requests that the router keeps.
 	Waiting() int
+	// Join makes another worker take requests, whose id is above all others'. It returns the kept requests that go now, as
+	// Ended does.
+	Join(nowMs float64, m Member) []Dispatch
+	// Leave makes a worker take no more requests; the router goes on hearing of those that it has. There must be a worker
+	// left, or another one join, before the next request arrives.
+	Leave(worker int32)
 }
 
 // Queued is the worker of a request that the router keeps.
@@ -50,7 +56,7 @@ const (
 
 // Environment is what a router knows of its pool and of the requests.
 type Environment struct {
-	// Workers is the number of workers, Stage what they do.
+	// Workers is the number of workers at the start, Stage what they do. Their ids and seats count from 0.
 	Workers int
 	Stage   Stage
 	// MaxNumBatchedTokens is the token budget of a worker's pass; 0 means no limit.
@@ -88,7 +94,7 @@ func New(c Config, env Environment) Router {
 	case PolicyPrefixAffinity:
 		return newPrefixAffinity(c, env)
 	}
-	return &roundRobin{workers: int32(env.Workers)}
+	return &roundRobin{immediate: immediate{roster: newRoster(env.Workers)}}
 }
 
 // UsesIndex reports whether a router with this configuration looks at what workers hold, so that they have to tell.

@@ -3,67 +3,83 @@ package router
 import "math/rand/v2"
 
 // immediate is the part of a router that never keeps a request and looks at no cache.
-type immediate struct{}
+type immediate struct{ roster }
 
 // PrefillDone, Ended, Overlap and Waiting have nothing to tell.
-func (immediate) PrefillDone(float64, int32) []Dispatch { return nil }
-func (immediate) Ended(float64, int32) []Dispatch       { return nil }
-func (immediate) Overlap(int32) int32                   { return 0 }
-func (immediate) Waiting() int                          { return 0 }
+func (*immediate) PrefillDone(float64, int32) []Dispatch { return nil }
+func (*immediate) Ended(float64, int32) []Dispatch       { return nil }
+func (*immediate) Overlap(int32) int32                   { return 0 }
+func (*immediate) Waiting() int                          { return 0 }
+
+// Join adds a worker to those that take requests, and Leave takes one away.
+func (i *immediate) Join(_ float64, m Member) []Dispatch {
+	i.join(m)
+	return nil
+}
+func (i *immediate) Leave(worker int32) { i.leave(worker) }
 
 // roundRobin hands requests to the workers in turn.
 type roundRobin struct {
 	immediate
-	workers, next int32
+	next int
 }
 
 // Arrive picks the next worker.
 func (r *roundRobin) Arrive(float64, int32) (int32, error) {
-	w := r.next
-	if r.next++; r.next == r.workers {
-		r.next = 0
-	}
-	return w, nil
+	r.next %= len(r.ready)
+	seat := r.ready[r.next]
+	r.next++
+	return r.at[seat].Worker, nil
 }
 
 // counter counts each worker's unfinished requests.
 type counter struct {
 	immediate
 	rng        *rand.Rand
-	unfinished []int32 // by worker
-	workerOf   []int32 // by request
+	unfinished []int32 // by seat
+	seatOf     []int32 // by request
 }
 
 func newCounter(env Environment, rng *rand.Rand) counter {
-	return counter{rng: rng, unfinished: make([]int32, env.Workers), workerOf: make([]int32, env.Workload.Requests())}
+	return counter{
+		immediate: immediate{newRoster(env.Workers)}, rng: rng,
+		unfinished: make([]int32, env.Workers), seatOf: make([]int32, env.Workload.Requests()),
+	}
 }
 
-func (c *counter) give(request, worker int32) (int32, error) {
-	c.unfinished[worker]++
-	c.workerOf[request] = worker
-	return worker, nil
+// Join adds a worker, which has no requests yet.
+func (c *counter) Join(now float64, m Member) []Dispatch {
+	c.unfinished = grown(c.unfinished, int(m.Seat)+1)
+	return c.immediate.Join(now, m)
+}
+
+func (c *counter) give(request, seat int32) (int32, error) {
+	c.unfinished[seat]++
+	c.seatOf[request] = seat
+	return c.at[seat].Worker, nil
 }
 
 // Ended takes the request off its worker's count.
 func (c *counter) Ended(_ float64, request int32) []Dispatch {
-	c.unfinished[c.workerOf[request]]--
+	c.unfinished[c.seatOf[request]]--
 	return nil
 }
 
-// least returns the worker with the fewest unfinished requests, any of them when several have.
+// least returns the seat with the fewest unfinished requests, any of them when several have.
 func (c *counter) least() int32 {
-	best, equal := 0, 0
-	for w, n := range c.unfinished {
+	best, equal := int32(0), 0
+	for _, seat := range c.ready {
+		n := c.unfinished[seat]
 		switch {
-		case n < c.unfinished[best] || equal == 0:
-			best, equal = w, 1
+		case equal == 0 || n < c.unfinished[best]:
+			best, equal = seat, 1
 		case n == c.unfinished[best]:
 			if equal++; c.rng.IntN(equal) == 0 {
-				best = w
+				best = seat
 			}
 		}
 	}
-	return int32(best)
+	return best
 }
 
 // leastLoaded picks the worker with the fewest unfinished requests.
@@ -79,33 +95,34 @@ type powerOfTwo struct{ counter }
 
 // Arrive picks the less loaded of two random workers.
 func (p *powerOfTwo) Arrive(_ float64, request int32) (int32, error) {
-	n := len(p.unfinished)
-	first := p.rng.IntN(n)
+	n := len(p.ready)
+	i := p.rng.IntN(n)
 	if n == 1 {
-		return p.give(request, 0)
+		return p.give(request, p.ready[0])
 	}
-	second := p.rng.IntN(n - 1)
-	if second >= first {
-		second++
+	k := p.rng.IntN(n - 1)
+	if k >= i {
+		k++
 	}
+	first, second := p.ready[i], p.ready[k]
 	if p.unfinished[second] < p.unfinished[first] {
 		first = second
 	}
-	return p.give(request, int32(first))
+	return p.give(request, first)
 }
 
-// sessionAffinity keeps each session on one worker.
+// sessionAffinity keeps each session on one worker, as long as that takes requests.
 type sessionAffinity struct {
 	counter
-	sessionOf []int32 // by request
-	workers   []int32 // by session; Queued before its first turn
+	sessionOf []int32  // by request
+	members   []Member // by session; the worker is Queued before its first turn
 }
 
 func newSessionAffinity(env Environment, rng *rand.Rand) *sessionAffinity {
 	w := env.Workload
-	s := &sessionAffinity{counter: newCounter(env, rng), sessionOf: make([]int32, w.Requests()), workers: make([]int32, w.Sessions())}
-	for session := range s.workers {
-		s.workers[session] = Queued
+	s := &sessionAffinity{counter: newCounter(env, rng), sessionOf: make([]int32, w.Requests()), members: make([]Member, w.Sessions())}
+	for session := range s.members {
+		s.members[session].Worker = Queued
 		for r := w.SessionStart[session]; r < w.SessionStart[session+1]; r++ {
 			s.sessionOf[r] = int32(session)
 		}
@@ -115,11 +132,11 @@ func newSessionAffinity(env Environment, rng *rand.Rand) *sessionAffinity {
 
 // Arrive picks the worker of the session's earlier turns.
 func (s *sessionAffinity) Arrive(_ float64, request int32) (int32, error) {
-	worker := &s.workers[s.sessionOf[request]]
-	if *worker == Queued {
-		*worker = s.least()
+	member := &s.members[s.sessionOf[request]]
+	if member.Worker == Queued || !s.takes[member.Seat] || s.at[member.Seat].Worker != member.Worker {
+		*member = s.at[s.least()]
 	}
-	return s.give(request, *worker)
+	return s.give(request, member.Seat)
 }
 
 // prefixAffinity sends prompts with the same leading tokens to the same worker.
@@ -132,7 +149,7 @@ type prefixAffinity struct {
 
 func newPrefixAffinity(c Config, env Environment) *prefixAffinity {
 	size := env.Blocks.BlockSize
-	return &prefixAffinity{env: env, seed: c.Seed, blocks: (c.PrefixAffinityTokens + size - 1) / size}
+	return &prefixAffinity{immediate: immediate{newRoster(env.Workers)}, env: env, seed: c.Seed, blocks: (c.PrefixAffinityTokens + size - 1) / size}
 }
 
 // Arrive picks the worker by the id of the last leading block, which stands for everything up to it. A prompt without
@@ -143,7 +160,7 @@ func (p *prefixAffinity) Arrive(_ float64, request int32) (int32, error) {
 	if n := min(p.blocks, full); n > 0 {
 		key = sequence.At(n - 1)
 	}
-	return jumpHash(mix(p.seed^mix(uint64(key))), p.env.Workers), nil
+	return p.at[p.ready[jumpHash(mix(p.seed^mix(uint64(key))), len(p.ready))]].Worker, nil
 }
 
 // mix is the finaliser of SplitMix64 (Steele, Lea, Flood 2014): it spreads neighbouring numbers over all 64 bits.

@@ -39,7 +39,7 @@ func TestLeastLoaded(t *testing.T) {
 			t.Fatalf("the first requests go to %v", first)
 		}
 		r.Ended(1, 2)
-		if got, want := arrive(t, r, 1, 4), r.(*leastLoaded).workerOf[2]; got != want {
+		if got, want := arrive(t, r, 1, 4), r.(*leastLoaded).seatOf[2]; got != want {
 			t.Fatalf("the next one goes to %d and not to idle worker %d", got, want)
 		}
 	}

@@ -41,6 +41,9 @@ type Set struct {
 	// content. Otherwise requests share only what they hit when they are admitted, and what they compute takes slots of its
 	// own.
 	SharesComputedBlocks bool
+	// AdmitsByChunk lets vLLM admit a prompt when there is room for what the pass computes of it. Otherwise when there is room
+	// for all of it.
+	AdmitsByChunk bool
 	// OutputZeroNeverEnds leaves a request that asks for no output running for ever, which ends in a dead end.
 	// Otherwise it completes at the end of its prefill pass without a token.
 	OutputZeroNeverEnds bool
@@ -142,6 +145,11 @@ type Set struct {
 	NoGraphLanes bool
 	// NoGraphPools refuses such requests, and traces of format mooncake-delta, in disaggregated deployments.
 	NoGraphPools bool
+	// TicksKeepClock tells an autoscaler the time of the last event before its tick, and lets its decisions take effect then.
+	// Otherwise that is the time of the tick.
+	TicksKeepClock bool
+	// PassesToldAtStart tells an autoscaler of passes when they begin. Otherwise when they have ended.
+	PassesToldAtStart bool
 	// TiesInFileOrder lets requests of an agent that are released at the same time go in the order of the trace's rows, or of
 	// their recorded times in a capture. Otherwise they go in the order of their ids.
 	TiesInFileOrder bool
@@ -191,6 +199,9 @@ func For(c Compat) (Set, error) {
 		s := dynamo()
 		s.NoMemoryEstimate = true
 		s.HandoffPaysBudget = true
+		s.AdmitsByChunk = true
+		s.TicksKeepClock = true
+		s.PassesToldAtStart = true
 		s.Versions = Versions{VLLM: "0.14.0", SGLang: "0.5.6.post2"}
 		return s, nil
 	}

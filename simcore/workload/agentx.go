@@ -9,6 +9,16 @@ import (
 	"slices"
 )
 
+// The values of [AgentXPlan.Salt].
+const (
+	// SaltPlay gives each play of a conversation KV blocks of its own.
+	SaltPlay = "play"
+	// SaltUser gives each user blocks of its own, which all plays of a conversation by that user share.
+	SaltUser = "user"
+	// SaltNone lets all plays share blocks as the source does.
+	SaltNone = "none"
+)
+
 // AgentXPlan says how conversations become load for the AgentX scenario: users who each play one conversation after
 // another, the first from somewhere in its middle (spec/workloads.md §3).
 type AgentXPlan struct {
@@ -33,94 +43,80 @@ type AgentXPlan struct {
 	// left out if DropLong is set, and end before it otherwise.
 	ContextLength int
 	DropLong      bool
-	// Private gives each play of a conversation blocks of its own.
-	Private bool
+	// Salt says which plays share KV blocks: SaltPlay, SaltUser or SaltNone.
+	Salt string
 	// Floors keeps requests from starting before their recorded time.
 	Floors bool
 	// Plays is the number of conversations after the first ones.
 	Plays int
 }
 
-// AgentXScenario says what the requests of an expanded workload are. Its first plays warm the cache up, then come the
-// users' first conversations, then those that follow, in the order in which users take them.
+// AgentXScenario is what conversations were expanded to. Its first plays warm the cache up, then come the users' first
+// conversations, then those that follow, in the order in which users take them.
 type AgentXScenario struct {
+	// Workload has what a simulation reads of the requests: lengths, hints, and of the graph plays, ranks, floors and edges,
+	// but no names and no digest. Its KV blocks are named when plays begin, so it serves one simulation.
+	Workload *Workload
 	// WarmUps is the number of plays that warm up, Users that of first conversations.
 	WarmUps, Users int
 	// Base is the request of the conversations that each request repeats.
 	Base []int32
+	// Cut says that there are fewer plays than asked for, because there were too many requests.
+	Cut bool
+
+	blocks *agentXBlocks
 }
 
 // WarmUp reports whether a play warms the cache up.
 func (s *AgentXScenario) WarmUp(play int32) bool { return int(play) < s.WarmUps }
 
+// Owner returns the user whom a play that warms up, or a first conversation, belongs to.
+func (s *AgentXScenario) Owner(play int) int { return int(s.blocks.plays[play].instance) }
+
+// Begin names the KV blocks of a play that a user begins. It must be called before any of its requests is released.
+func (s *AgentXScenario) Begin(play, user int) { s.blocks.begin(int32(play), int32(user)) }
+
 // maxAgentXRequests bounds what a scenario is expanded to; beyond it nothing but mistakes lie.
 const maxAgentXRequests = 2_000_000
 
+// ErrTooManyAgentXRequests says that a scenario is longer than it can be simulated.
+var ErrTooManyAgentXRequests = fmt.Errorf("the AgentX scenario has more than %d requests; take fewer users, fewer primers or a shorter window", maxAgentXRequests)
+
 // AgentX expands conversations to the requests of a scenario. The workload must have a graph. Errors: no conversation
-// fits the context length, the scenario has too many requests, or ctx ends.
-func AgentX(ctx context.Context, base *Workload, plan AgentXPlan) (*Workload, *AgentXScenario, error) {
+// fits the context length, the first conversations alone have too many requests, or ctx ends.
+func AgentX(ctx context.Context, base *Workload, plan AgentXPlan) (*AgentXScenario, error) {
 	x := newAgentXExpansion(base, plan)
 	if len(x.plays) == 0 {
-		return nil, nil, fmt.Errorf("none of the %d plays of %s fits a context of %d tokens", base.Graph.Plays(), base.Name, plan.ContextLength)
+		return nil, fmt.Errorf("none of the %d plays of %s fits a context of %d tokens", base.Graph.Plays(), base.Name, plan.ContextLength)
 	}
 	if plan.Users > maxAgentXRequests {
-		return nil, nil, x.tooMany()
+		return nil, ErrTooManyAgentXRequests
 	}
 	herd := make([]agentXPlay, plan.Users)
 	for user := range herd {
-		herd[user] = x.first(user)
-	}
-	steps := []struct {
-		n  int
-		do func(i int)
-	}{
-		{len(herd), func(user int) {
-			if x.warmUp(user, &herd[user]) {
-				x.scenario.WarmUps++
-			}
-		}},
-		{len(herd), func(user int) { x.add(&herd[user]) }},
-		{plan.Plays, func(i int) { x.add(x.instance(plan.Users + i)) }},
-	}
-	for _, step := range steps {
-		for i := range step.n {
-			if step.do(i); x.builder.Requests() > maxAgentXRequests {
-				return nil, nil, x.tooMany()
-			}
-			if err := ctx.Err(); err != nil {
-				return nil, nil, err
-			}
+		if herd[user] = x.first(user); len(herd[user].primers) > 0 {
+			x.scenario.WarmUps++
 		}
 	}
-	x.scenario.Users = plan.Users
-	x.builder.requests.names.hashes = x.hashes()
-	w, err := x.builder.Build()
-	if err != nil {
-		return nil, nil, err
+	x.blocks.plays = make([]plannedPlay, x.scenario.WarmUps, x.scenario.WarmUps+plan.Users+plan.Plays)
+	for user := range herd {
+		if x.add(&herd[user]); len(x.w.Input) > maxAgentXRequests {
+			return nil, ErrTooManyAgentXRequests
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 	}
-	// The builder groups requests by session.
-	number := make([]int32, len(x.scenario.Base))
-	for i, at := range w.Graph.Rank {
-		number[i] = x.scenario.Base[at]
+	for i := range plan.Plays {
+		if len(x.w.Input) > maxAgentXRequests {
+			x.scenario.Cut = true
+			break
+		}
+		if x.add(x.instance(plan.Users + i)); ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 	}
-	x.scenario.Base = number
-	return w, &x.scenario, nil
-}
-
-func (x *agentXExpansion) tooMany() error {
-	return fmt.Errorf("the AgentX scenario has more than %d requests; take fewer users, fewer primers or a shorter window", maxAgentXRequests)
-}
-
-// hashes are the hash ids of the block names: the base's, or new ones if plays have blocks of their own.
-func (x *agentXExpansion) hashes() []uint64 {
-	if !x.plan.Private {
-		return x.base.names
-	}
-	hashes := make([]uint64, x.names)
-	for name := range hashes {
-		hashes[name] = uint64(name)
-	}
-	return hashes
+	return x.finish(), nil
 }
 
 // agentXExpansion collects the requests of a scenario.
@@ -128,51 +124,49 @@ type agentXExpansion struct {
 	base     *Workload
 	plan     AgentXPlan
 	plays    []sourcePlay // in the order of the users' cursor
-	builder  *GraphBuilder
 	scenario AgentXScenario
-	sessions []int32           // of the base's requests
-	planned  map[uint64]uint32 // names of the base's blocks by hash id, if it plans outputs
-	names    uint32            // of blocks so far
+	w        *Workload
+	blocks   *agentXBlocks
+	sessions []int32 // of the base's requests
+	warmUps  int32   // plays that warm up so far
+	rank     int32   // the next one
+	number   []int32 // of the base's requests in the play at hand; -1 for those that it does not have
+	chain    []int32 // the numbers of the requests that warm up for the play at hand
 }
 
 // sourcePlay is a conversation.
 type sourcePlay struct {
 	number   int32
-	requests []int32 // by rank
+	requests []int32 // session by session
+	place    []int32 // of each of them in the order of the source
 	main     []int32 // those of the main agent by start
 	zeroMs   float64 // the floor of its first root
-	low, end uint32  // its block names
 }
 
 // agentXPlay is one play of a conversation.
 type agentXPlay struct {
-	source   *sourcePlay
+	source   int // in agentXExpansion.plays
 	instance int
 	fromMs   float64 // what started before has been; -Inf for none
-	names    uint32  // the first of its block names
+	primers  []int32 // what fills the cache with that, one after another
 }
 
 func newAgentXExpansion(base *Workload, plan AgentXPlan) *agentXExpansion {
-	x := &agentXExpansion{base: base, plan: plan, builder: NewGraphBuilder(base.Name, base.BlockSize), sessions: make([]int32, base.Requests())}
+	x := &agentXExpansion{base: base, plan: plan, sessions: make([]int32, base.Requests()), number: make([]int32, base.Requests())}
 	for s := range base.Sessions() {
 		for r := base.SessionStart[s]; r < base.SessionStart[s+1]; r++ {
-			x.sessions[r] = int32(s)
+			x.sessions[r], x.number[r] = int32(s), noRequest
 		}
-	}
-	if base.planned != nil {
-		x.planned = make(map[uint64]uint32, len(base.names))
-		for name, hash := range base.names {
-			x.planned[hash] = uint32(name)
-		}
-	}
-	x.names = uint32(len(base.names))
-	if plan.Private {
-		x.names = 0
 	}
 	x.collect()
 	if plan.Shuffle {
 		random := rand.New(rand.NewPCG(plan.Seed, 0))
 		random.Shuffle(len(x.plays), func(i, j int) { x.plays[i], x.plays[j] = x.plays[j], x.plays[i] })
+	}
+	x.blocks = newAgentXBlocks(x)
+	x.w = &Workload{
+		Name: base.Name, BlockSize: base.BlockSize, tables: map[tableKey]*BlockTable{}, tableErrs: map[tableKey]error{}, tableOf: x.blocks.table,
+		Graph: &Graph{inStart: []uint32{0}, outStart: []uint32{0}},
 	}
 	return x
 }
@@ -181,34 +175,30 @@ func newAgentXExpansion(base *Workload, plan AgentXPlan) *agentXExpansion {
 func (x *agentXExpansion) collect() {
 	g := x.base.Graph
 	all := make([]sourcePlay, g.Plays())
-	order := make([]int32, x.base.Requests())
-	for i := range order {
-		order[i] = int32(i)
-	}
-	slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(g.Rank[a], g.Rank[b]) })
-	for _, r := range order {
+	for r := range x.base.Requests() {
 		p := &all[g.Play[r]]
 		p.number = g.Play[r]
-		p.requests = append(p.requests, r)
+		p.requests = append(p.requests, int32(r))
 	}
 	for i := range all {
 		p := &all[i]
 		if !x.fit(p) {
 			continue
 		}
-		p.zeroMs, p.low = math.Inf(1), math.MaxUint32
-		for _, r := range p.requests {
+		byRank := slices.Clone(p.requests)
+		slices.SortFunc(byRank, func(a, b int32) int { return cmp.Compare(g.Rank[a], g.Rank[b]) })
+		p.place = make([]int32, len(byRank))
+		p.zeroMs = math.Inf(1)
+		for at, r := range byRank {
+			own, _ := slices.BinarySearch(p.requests, r)
+			p.place[own] = int32(at)
 			if len(g.Edges(r)) == 0 {
 				p.zeroMs = min(p.zeroMs, max(0, g.NotBeforeMs[r]))
 			}
-			for _, run := range x.base.promptRuns(int(r)) {
-				p.low, p.end = min(p.low, run.Start), max(p.end, run.Start+run.Len)
-			}
-			if x.sessions[r] == x.sessions[p.requests[0]] {
+			if x.sessions[r] == x.sessions[byRank[0]] {
 				p.main = append(p.main, r)
 			}
 		}
-		p.low = min(p.low, p.end)
 		slices.SortStableFunc(p.main, func(a, b int32) int { return cmp.Compare(g.RecordedStartMs[a], g.RecordedStartMs[b]) })
 		x.plays = append(x.plays, *p)
 	}
@@ -234,34 +224,24 @@ func (x *agentXExpansion) fit(p *sourcePlay) bool {
 
 // instance is the n-th play that users start.
 func (x *agentXExpansion) instance(n int) *agentXPlay {
-	return &agentXPlay{source: &x.plays[n%len(x.plays)], instance: n, fromMs: math.Inf(-1), names: x.takeNames(&x.plays[n%len(x.plays)])}
-}
-
-// takeNames reserves block names for a play.
-func (x *agentXExpansion) takeNames(p *sourcePlay) uint32 {
-	if !x.plan.Private {
-		return p.low
-	}
-	first := x.names
-	x.names += p.end - p.low
-	return first
+	return &agentXPlay{source: n % len(x.plays), instance: n, fromMs: math.Inf(-1)}
 }
 
 // first is a user's first play, which starts in the middle.
 func (x *agentXExpansion) first(user int) agentXPlay {
-	p := *x.instance(user)
-	g := x.base.Graph
+	p, g := *x.instance(user), x.base.Graph
+	source := &x.plays[p.source]
 	random := rand.New(rand.NewPCG(x.plan.Seed, uint64(user)+1))
 	share := x.plan.StartMin + random.Float64()*(x.plan.StartMax-x.plan.StartMin)
 	switch {
 	case user < len(x.plan.StartsMs):
 		p.fromMs = x.plan.StartsMs[user]
 	case x.plan.ByTurn:
-		turn := min(int(share*float64(len(p.source.main))), len(p.source.main)-1)
-		p.fromMs = g.RecordedStartMs[p.source.main[turn]]
+		turn := min(int(share*float64(len(source.main))), len(source.main)-1)
+		p.fromMs = g.RecordedStartMs[source.main[turn]]
 	default:
 		begin, last := math.Inf(1), math.Inf(-1)
-		for _, r := range p.source.requests {
+		for _, r := range source.requests {
 			begin, last = min(begin, g.RecordedStartMs[r]), max(last, g.RecordedStartMs[r])
 		}
 		p.fromMs = begin + share*(last-begin)
@@ -269,6 +249,7 @@ func (x *agentXExpansion) first(user int) agentXPlay {
 	if math.IsNaN(p.fromMs) {
 		p.fromMs = math.Inf(-1) // the source does not say when requests were; the play starts at its beginning
 	}
+	p.primers = x.primers(&p)
 	return p
 }
 
@@ -277,12 +258,11 @@ func (x *agentXExpansion) behind(p *agentXPlay, r int32) bool {
 	return x.base.Graph.RecordedStartMs[r] < p.fromMs
 }
 
-// warmUp adds the requests that fill the cache with what a play has behind it, one after another; false means that there
-// are none.
-func (x *agentXExpansion) warmUp(user int, p *agentXPlay) bool {
+// primers returns the requests that fill the cache with what a play has behind it, one after another.
+func (x *agentXExpansion) primers(p *agentXPlay) []int32 {
 	last := map[int32]int32{} // of each session
 	goesOn := map[int32]bool{}
-	for _, r := range p.source.requests {
+	for _, r := range x.plays[p.source].requests {
 		s := x.sessions[r]
 		if !x.behind(p, r) {
 			goesOn[s] = true
@@ -297,121 +277,137 @@ func (x *agentXExpansion) warmUp(user int, p *agentXPlay) bool {
 		}
 	}
 	slices.SortFunc(primers, func(a, b int32) int { return cmp.Compare(x.base.Graph.Rank[a], x.base.Graph.Rank[b]) })
-	if len(primers) == 0 {
-		return false
-	}
-	before := int32(noRequest)
-	for i := range len(primers) + x.plan.PrimersPerUser {
-		r := primers[i%len(primers)]
-		request := x.request(p, r, fmt.Sprintf("warm-up %d", user))
-		request.ID, request.Output, request.NotBeforeMs = fmt.Sprintf("warm-up:%d:%d", user, i), x.plan.PrimerTokens, 0
-		number := x.addRequest(p, r, request)
-		if before != noRequest {
-			x.builder.AddEdge(number, Edge{From: before})
-		}
-		before = number
-	}
-	return true
-}
-
-// request copies one of the base's for a play.
-func (x *agentXExpansion) request(p *agentXPlay, r int32, play string) GraphRequest {
-	g := x.base.Graph
-	request := GraphRequest{
-		Request: Request{ID: x.base.ID(int(r)), Session: x.sessionName(p, x.sessions[r]), Input: int(x.base.Input[r]), Output: int(x.base.Output[r]),
-			DelayMs: x.base.DelayMs[r], Hints: x.base.Hints(int(r))},
-		NotBeforeMs: math.Inf(-1), Play: play, RecordedStartMs: g.RecordedStartMs[r], RecordedEndMs: g.RecordedEndMs[r], ToolWaitMs: g.ToolWaitMs[r],
-	}
-	if parent := g.Parent[x.sessions[r]]; parent >= 0 {
-		request.ParentSession = x.sessionName(p, parent)
-	}
-	if model := g.Model[r]; model >= 0 {
-		request.Model = g.ModelNames[model]
-	}
-	return request
-}
-
-func (x *agentXExpansion) sessionName(p *agentXPlay, session int32) string {
-	return fmt.Sprintf("%s#%d", x.base.SessionName(int(session)), p.instance)
-}
-
-// addRequest adds a request with the blocks of the base's in the play's own names.
-func (x *agentXExpansion) addRequest(p *agentXPlay, r int32, request GraphRequest) int32 {
-	number := x.builder.Add(request)
-	b := x.builder.requests
-	for _, run := range x.base.promptRuns(int(r)) {
-		b.w.runs = append(b.w.runs, Segment{run.Start - p.source.low + p.names, run.Len})
-	}
-	b.w.runStart[len(b.w.runStart)-1] = uint32(len(b.w.runs))
-	if planned := x.base.planned[r]; planned != nil && request.Output == int(x.base.Output[r]) {
-		if own, ok := x.ownOutput(p, planned); ok {
-			b.plan(number, own)
+	if own := len(primers); own > 0 {
+		for i := range x.plan.PrimersPerUser {
+			primers = append(primers, primers[i%own])
 		}
 	}
+	return primers
+}
+
+// add adds what a play has before it, and what warms the cache up for it. They share sessions, whose requests are
+// neighbours.
+func (x *agentXExpansion) add(p *agentXPlay) {
+	source, first := &x.plays[p.source], len(x.w.Input)
+	play := int32(x.scenario.WarmUps + p.instance)
+	x.chain = slices.Grow(x.chain[:0], len(p.primers))[:len(p.primers)]
+	warmUpRank := x.rank
+	x.rank += int32(len(p.primers))
+	session := int32(noRequest)
+	for at, r := range source.requests {
+		if s := x.sessions[r]; s != session {
+			session = s
+			x.beginSession()
+			for i, primer := range p.primers {
+				if x.sessions[primer] == s {
+					x.chain[i] = x.addRequest(primer, x.warmUps, warmUpRank+int32(i), int32(x.plan.PrimerTokens))
+				}
+			}
+		}
+		if !x.behind(p, r) {
+			x.number[r] = x.addRequest(r, play, x.rank+source.place[at], x.base.Output[r])
+		}
+	}
+	x.rank += int32(len(source.requests))
+	x.addEdges(p, first)
+	if len(p.primers) > 0 {
+		x.blocks.add(x.warmUps, p, first, len(x.w.Input))
+		x.warmUps++
+	}
+	x.blocks.add(play, p, first, len(x.w.Input))
+	for _, r := range source.requests {
+		x.number[r] = noRequest
+	}
+}
+
+// beginSession lets the requests from here on be of another session; the one before is none if it has no request.
+func (x *agentXExpansion) beginSession() {
+	here := int32(len(x.w.Input))
+	if last := len(x.w.SessionStart) - 1; last < 0 || x.w.SessionStart[last] < here {
+		x.w.SessionStart = append(x.w.SessionStart, here)
+	}
+}
+
+// addRequest repeats a request of the base's and returns its number.
+func (x *agentXExpansion) addRequest(r, play, rank, output int32) int32 {
+	w, g, number := x.w, x.w.Graph, int32(len(x.w.Input))
+	w.Input = append(w.Input, x.base.Input[r])
+	w.Output = append(w.Output, output)
+	w.DelayMs = append(w.DelayMs, x.base.DelayMs[r])
+	if x.base.hints != nil {
+		w.hints = append(w.hints, x.base.hints[r])
+	}
+	g.Rank = append(g.Rank, rank)
+	g.Play = append(g.Play, play)
 	x.scenario.Base = append(x.scenario.Base, r)
 	return number
 }
 
-// ownOutput renames the blocks of an output; false means that some are none of the conversation's.
-func (x *agentXExpansion) ownOutput(p *agentXPlay, planned []tokenRun) ([]tokenRun, bool) {
-	own := slices.Clone(planned)
-	for i := range own {
-		name, ok := x.planned[own[i].token]
-		if !ok || name < p.source.low || name >= p.source.end {
-			return nil, false
+// addEdges adds the floors and edges of a play whose requests, and those that warm up for it, start with a given one.
+func (x *agentXExpansion) addEdges(p *agentXPlay, first int) {
+	g, base := x.w.Graph, x.base.Graph
+	link := 0 // of the chain that warms up; its requests are numbered session by session
+	for number := first; number < len(x.w.Input); number++ {
+		r := x.scenario.Base[number]
+		if x.number[r] != int32(number) {
+			link = slices.Index(x.chain, int32(number))
+			g.NotBeforeMs = append(g.NotBeforeMs, 0)
+			if link > 0 {
+				g.in = append(g.in, Edge{From: x.chain[link-1]})
+			}
+			if link+1 < len(x.chain) {
+				g.out = append(g.out, Edge{From: x.chain[link+1]})
+			}
+		} else {
+			g.NotBeforeMs = append(g.NotBeforeMs, x.floor(p, r))
+			g.in = x.appendEdges(g.in, base.Edges(r))
+			g.out = x.appendEdges(g.out, base.Dependants(r))
 		}
-		own[i].token = uint64(name - p.source.low + p.names)
+		g.inStart = append(g.inStart, uint32(len(g.in)))
+		g.outStart = append(g.outStart, uint32(len(g.out)))
 	}
-	return own, true
 }
 
-// add adds what a play has before it.
-func (x *agentXExpansion) add(p *agentXPlay) {
-	g := x.base.Graph
-	play := fmt.Sprintf("%s#%d", g.PlayNames[p.source.number], p.instance)
-	numbers := map[int32]int32{}
-	var ahead []int32
-	for _, r := range p.source.requests {
-		if !x.behind(p, r) {
-			numbers[r] = int32(x.builder.Requests() + len(ahead))
-			ahead = append(ahead, r)
+// appendEdges appends those edges of the base's whose other end the play at hand has.
+func (x *agentXExpansion) appendEdges(edges, of []Edge) []Edge {
+	for _, e := range of {
+		if e.From = x.number[e.From]; e.From == noRequest {
+			continue
 		}
-	}
-	for _, r := range ahead {
-		request := x.request(p, r, play)
-		request.NotBeforeMs = x.floor(p, r, numbers)
-		number := x.addRequest(p, r, request)
-		for _, e := range g.Edges(r) {
-			from, ok := numbers[e.From]
-			if !ok {
-				continue
-			}
-			e.From = from
-			if e.Trigger == OnCompletion {
-				e.DelayMs = min(e.DelayMs, x.plan.GapCapMs)
-			}
-			x.builder.AddEdge(number, e)
+		if e.Trigger == OnCompletion {
+			e.DelayMs = min(e.DelayMs, x.plan.GapCapMs)
 		}
+		edges = append(edges, e)
 	}
+	return edges
 }
 
 // floor is when a request of a play may start, from the play's own start. What waits for something behind the play is due
 // when it was, as are roots.
-func (x *agentXExpansion) floor(p *agentXPlay, r int32, ahead map[int32]int32) float64 {
+func (x *agentXExpansion) floor(p *agentXPlay, r int32) float64 {
 	g := x.base.Graph
 	behind, waits := false, false
 	for _, e := range g.Edges(r) {
-		_, is := ahead[e.From]
+		is := x.number[e.From] != noRequest
 		waits, behind = waits || is, behind || !is
 	}
 	if math.IsInf(p.fromMs, -1) {
 		if waits && !x.plan.Floors {
 			return math.Inf(-1)
 		}
-		return g.NotBeforeMs[r] - p.source.zeroMs
+		return g.NotBeforeMs[r] - x.plays[p.source].zeroMs
 	}
 	if waits && !behind && !x.plan.Floors {
 		return math.Inf(-1)
 	}
 	return min(g.RecordedStartMs[r]-p.fromMs, x.plan.GapCapMs)
+}
+
+// finish completes the scenario.
+func (x *agentXExpansion) finish() *AgentXScenario {
+	x.beginSession() // the number of requests ends the sessions
+	x.w.Graph.PlayNames = make([]string, len(x.blocks.plays))
+	x.scenario.Workload, x.scenario.Users, x.scenario.blocks = x.w, x.plan.Users, x.blocks
+	x.blocks.base = x.scenario.Base
+	return &x.scenario
 }

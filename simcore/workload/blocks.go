@@ -84,6 +84,9 @@ func (w *Workload) Blocks(blockSize int, sharing bool) (*BlockTable, error) {
 }
 
 func (w *Workload) makeTable(blockSize int, sharing bool) (*BlockTable, error) {
+	if w.tableOf != nil {
+		return w.tableOf(blockSize, sharing)
+	}
 	t := &BlockTable{BlockSize: blockSize, prompts: make([]promptBlocks, w.Requests())}
 	var shared uint64
 	switch {

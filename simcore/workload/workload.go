@@ -103,6 +103,7 @@ type Workload struct {
 	tableMu   sync.Mutex
 	tables    map[tableKey]*BlockTable
 	tableErrs map[tableKey]error
+	tableOf   func(blockSize int, sharing bool) (*BlockTable, error) // makes the tables, unless they follow from the prompts
 	digest    string
 }
 

@@ -1,0 +1,214 @@
+package simcore
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/servegrid/servegrid/simcore/engine"
+	"github.com/servegrid/servegrid/simcore/kvcache/tiers"
+	"github.com/servegrid/servegrid/simcore/rules"
+	"github.com/servegrid/servegrid/simcore/workload"
+)
+
+// step is what a script asks for at a time.
+type step struct {
+	atMs    float64
+	targets []int
+}
+
+// script decides what was decided beforehand, and notes what it hears.
+type script struct {
+	steps  []step
+	at     int
+	states [][]PoolState
+	nows   []float64
+	passes []PassMetrics
+
+	arrived, completed int
+	input, output      int64
+}
+
+func (s *script) NextTickMs() float64 {
+	if s.at == len(s.steps) {
+		return math.Inf(1)
+	}
+	return s.steps[s.at].atMs
+}
+
+func (s *script) Tick(now float64, pools []PoolState) []int {
+	var states []PoolState
+	for _, p := range pools {
+		p.Ready = slices.Clone(p.Ready)
+		states = append(states, p)
+	}
+	s.states, s.nows = append(s.states, states), append(s.nows, now)
+	s.at++
+	return s.steps[s.at-1].targets
+}
+
+func (s *script) Pass(p *PassMetrics) { s.passes = append(s.passes, *p) }
+
+func (s *script) Arrived(float64, *engine.Request) { s.arrived++ }
+
+func (s *script) Completed(_ float64, r *engine.Request) {
+	s.completed++
+	s.input += int64(r.Input)
+	s.output += int64(r.Tokens)
+}
+
+func (s *script) Routed(float64, int, int) {}
+
+// drawScript makes decisions at random times for so many pools; at the end there is a worker in each.
+func drawScript(t *rapid.T, pools int) []step {
+	var steps []step
+	at := 0.0
+	for range rapid.IntRange(0, 8).Draw(t, "ticks") {
+		at += rapid.SampledFrom([]float64{0, 1, 3.5, 40, 120}).Draw(t, "until the tick")
+		s := step{atMs: at}
+		if rapid.IntRange(0, 4).Draw(t, "decides") > 0 {
+			for range pools {
+				s.targets = append(s.targets, rapid.IntRange(0, 5).Draw(t, "target"))
+			}
+		}
+		steps = append(steps, s)
+	}
+	last := step{atMs: at + 50}
+	for range pools {
+		last.targets = append(last.targets, rapid.IntRange(1, 3).Draw(t, "last target"))
+	}
+	return append(steps, last)
+}
+
+// scaled is all that comes out of a run whose workers come and go.
+type scaled struct {
+	outcome
+	Script script
+	Events []ScalingEvent
+}
+
+func simulateScaled(t rapid.TB, cfg Config, w *workload.Workload, steps []step, opt Options) scaled {
+	var o scaled
+	s := &script{steps: steps}
+	opt.Autoscaler = s
+	opt.ScalingEvents = func(e ScalingEvent) { o.Events = append(o.Events, e) }
+	o.outcome = simulate(t, cfg, w, opt)
+	o.Script = *s
+	return o
+}
+
+// TestScalingKeepsRequests checks with workers that come and go at random that no request is lost and none goes to a worker
+// that does not take any, that workers end, and that runs of passes are told of and end as single passes do.
+func TestScalingKeepsRequests(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := shape{noCap: true, noZeroOutput: true}
+		w := drawWorkload(rt, s)
+		cfg := drawConfig(rt, s)
+		if rapid.IntRange(0, 3).Draw(rt, "first release") == 0 && cfg.Compat == rules.Dynamo13 {
+			cfg.Compat = rules.Dynamo12
+		}
+		cfg.Tiers = tiers.DefaultConfig()
+		cfg.Engine.StartupTime = rapid.SampledFrom([]float64{0, .002, .03}).Draw(rt, "start-up")
+		steps := drawScript(rt, 1)
+		model := drawModel(rt)
+		got := simulateScaled(rt, cfg, w, steps, Options{model: model})
+		checkScaling(rt, cfg, w, got)
+		if diff := diffScaled(got, simulateScaled(rt, cfg, w, steps, Options{model: model})); diff != "" {
+			rt.Fatalf("a second run differs (-first +second):\n%s", diff)
+		}
+		each := simulateScaled(rt, cfg, w, steps, Options{model: model, everyPass: true})
+		if diff := diffScaled(each, got); diff != "" {
+			rt.Fatalf("(-every pass +runs):\n%s", diff)
+		}
+	})
+}
+
+// diffScaled compares two runs. Passes that begin at the same time may be told in another order.
+func diffScaled(want, got scaled) string {
+	for _, s := range []*scaled{&want, &got} {
+		slices.SortStableFunc(s.Script.passes, func(a, b PassMetrics) int {
+			switch {
+			case a.Pool != b.Pool:
+				return a.Pool - b.Pool
+			}
+			return int(a.Worker - b.Worker)
+		})
+	}
+	return diffOutcomes(want.outcome, got.outcome) + cmp.Diff(want.Events, got.Events) + cmp.Diff(want.Script, got.Script, cmp.AllowUnexported(script{}, step{}))
+}
+
+func checkScaling(t rapid.TB, cfg Config, w *workload.Workload, got scaled) {
+	t.Helper()
+	if got.Err != nil {
+		return
+	}
+	r := got.Report
+	if int(r.NumRequests) != w.Requests() || r.CompletedRequests+r.RejectedRequests != r.NumRequests {
+		t.Fatalf("%d of %d requests arrived, %d completed, %d rejected", r.NumRequests, w.Requests(), r.CompletedRequests, r.RejectedRequests)
+	}
+	if got.Script.arrived != w.Requests() || int64(got.Script.completed) != r.CompletedRequests || got.Script.input != r.TotalInputTokens {
+		t.Fatalf("the autoscaler heard of %d arrivals and %d completions with %d input tokens, want %d, %d, %d", got.Script.arrived, got.Script.completed, got.Script.input,
+			w.Requests(), r.CompletedRequests, r.TotalInputTokens)
+	}
+	checkWorkers(t, cfg, got)
+}
+
+// checkWorkers checks that each worker lives as it should, and that requests are routed to ready workers only.
+func checkWorkers(t rapid.TB, cfg Config, got scaled) {
+	t.Helper()
+	type key struct {
+		pool   int
+		worker int32
+	}
+	type life struct{ requested, ready, cancelled, draining, removed float64 }
+	never := math.Inf(1)
+	lives := map[key]*life{}
+	for pool, p := range cfg.Stages() {
+		for i := range p.Workers {
+			lives[key{pool, int32(i)}] = &life{0, 0, never, never, never}
+		}
+	}
+	for _, e := range got.Events {
+		k := key{e.Pool, e.Worker}
+		if e.Kind == WorkerRequested {
+			if lives[k] != nil {
+				t.Fatalf("worker %v was there before", k)
+			}
+			lives[k] = &life{e.AtMs, never, never, never, never}
+		}
+		l := lives[k]
+		switch e.Kind {
+		case WorkerReady:
+			l.ready = e.AtMs
+			if want := l.requested + cfg.Stages()[e.Pool].Engine.StartupTime*1000; math.Abs(l.ready-want) > 1e-9 {
+				t.Fatalf("worker %v is ready at %v ms, want %v", k, l.ready, want)
+			}
+		case WorkerCancelled:
+			l.cancelled = e.AtMs
+		case WorkerDraining:
+			l.draining = e.AtMs
+		case WorkerRemoved:
+			l.removed = e.AtMs
+		}
+	}
+	for k, l := range lives {
+		if l.draining < never && l.removed == never {
+			t.Fatalf("worker %v drains for ever", k)
+		}
+	}
+	last := len(cfg.Stages()) - 1
+	for _, q := range got.Records {
+		if q.Life.RoutedMs == engine.Never || q.Life.State == engine.Pending {
+			continue
+		}
+		if last == 0 {
+			if l := lives[key{0, q.Life.Worker}]; q.Life.RoutedMs < l.ready || q.Life.RoutedMs > l.draining || q.Life.LastTokenMs > l.removed {
+				t.Fatalf("request %d was routed at %v ms to worker %d, which took requests from %v to %v, and got its last token at %v, when that was there until %v",
+					q.Request, q.Life.RoutedMs, q.Life.Worker, l.ready, l.draining, q.Life.LastTokenMs, l.removed)
+			}
+		}
+	}
+}
