@@ -1,0 +1,30 @@
+package forecast
+
+import (
+	"fmt"
+	"math"
+	"testing"
+)
+
+// BenchmarkForecast measures a forecast after one more value of a long series.
+func BenchmarkForecast(b *testing.B) {
+	for _, kind := range kinds {
+		for _, n := range []int{50, 1000, 10000} {
+			b.Run(fmt.Sprintf("%s/%d", kind, n), func(b *testing.B) {
+				cfg := defaults(kind)
+				cfg.ProphetWindow = n
+				p := newPredictor(b, cfg)
+				value := func(i int) float64 { return 100 + 40*math.Sin(float64(i)/9) + 7*math.Sin(float64(i*i)) }
+				for i := range n {
+					p.Add(value(i))
+				}
+				p.Forecast()
+				b.ReportAllocs()
+				for i := n; b.Loop(); i++ {
+					p.Add(value(i))
+					p.Forecast()
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package forecast
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// ascended is a function to maximise by Newton's method.
+type ascended interface {
+	// evaluate returns the value at x and puts its derivatives into gradient.
+	evaluate(x, gradient []float64) (value float64)
+	// curvature puts the second derivatives at x into the upper triangle of second.
+	curvature(x []float64, second *mat.SymDense)
+}
+
+// newtonAscent moves x uphill by the steps of Stan's optimiser "newton", for at most so many iterations, until one gains next
+// to nothing. These are not quite Newton's: Stan multiplies differences by their width, 1e-3, where it should divide by it, so
+// that a step starts out a million times too long and is halved until it gains anything, typically at nearly twice the right
+// length. Where Prophet's search ends depends on it.
+func newtonAscent(f ascended, x []float64, iterations int) {
+	const leastGain = 1e-8
+	s := newtonSearch{f: f, x: x, gradient: make([]float64, len(x)), there: make([]float64, len(x)), second: mat.NewSymDense(len(x), nil)}
+	last := math.Inf(-1)
+	for range iterations {
+		value := f.evaluate(x, s.gradient)
+		direction := s.uphill()
+		if direction == nil {
+			return
+		}
+		value = s.climb(direction, value)
+		if math.Abs(value-last) <= leastGain {
+			return
+		}
+		last = value
+	}
+}
+
+// newtonSearch is where an ascent is, with room to work in.
+type newtonSearch struct {
+	f                  ascended
+	x, gradient, there []float64
+	second             *mat.SymDense
+}
+
+// climb moves along direction by the first of the lengths 1e6, 1e6/2, 1e6/4, … that does not lose, and returns the value there.
+func (s *newtonSearch) climb(direction []float64, value float64) float64 {
+	const longest, shortest = 1e6, 1e6 * 1e-50
+	for length := longest; length >= shortest; length /= 2 {
+		for i, at := range s.x {
+			s.there[i] = at + length*direction[i]
+		}
+		if reached := s.f.evaluate(s.there, s.gradient); reached >= value {
+			copy(s.x, s.there)
+			return reached
+		}
+	}
+	return value
+}
+
+// uphill returns the direction of a step: the gradient divided by the magnitudes of the curvature along each of its principal
+// directions. It returns nil when these cannot be found.
+func (s *newtonSearch) uphill() []float64 {
+	s.f.curvature(s.x, s.second)
+	n := len(s.x)
+	for i := range n {
+		for j := i; j < n; j++ {
+			s.second.SetSym(i, j, -s.second.At(i, j))
+		}
+	}
+	direction := make([]float64, n)
+	var hill mat.Cholesky
+	if hill.Factorize(s.second) { // curved downwards in all directions
+		into := mat.NewVecDense(n, direction)
+		if hill.SolveVecTo(into, mat.NewVecDense(n, s.gradient)) == nil {
+			return direction
+		}
+	}
+	var eigen mat.EigenSym
+	if !finite(s.second) || !eigen.Factorize(s.second, true) {
+		return nil
+	}
+	var vectors mat.Dense
+	eigen.VectorsTo(&vectors)
+	clear(direction)
+	for k, along := range eigen.Values(nil) {
+		projection := 0.0
+		for i, g := range s.gradient {
+			projection += vectors.At(i, k) * g
+		}
+		for i := range direction {
+			direction[i] += vectors.At(i, k) * projection / math.Abs(along)
+		}
+	}
+	return direction
+}
+
+// finite reports whether a matrix has just finite numbers.
+func finite(m *mat.SymDense) bool {
+	n := m.SymmetricDim()
+	for i := range n {
+		for j := i; j < n; j++ {
+			if v := m.At(i, j); math.IsNaN(v) || math.IsInf(v, 0) {
+				return false
+			}
+		}
+	}
+	return true
+}
