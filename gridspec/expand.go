@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/problem"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
@@ -141,7 +140,7 @@ func (e *expander) resolve(p *candidate) {
 	p.problems = append(append(idle, p.problems...), policyProblems...)
 	before, after := reflect.ValueOf(&written).Elem(), reflect.ValueOf(&p.config).Elem()
 	for i, a := range e.spec.axes {
-		if a.key == nil || a.key.workload || isSettingFile(a.path, p.shown[i].Str) {
+		if a.key == nil || a.key.workload || !p.config.plans(a.path) || isSettingFile(a.path, p.shown[i].Str) {
 			continue
 		}
 		if v := after.FieldByIndex(a.key.index); !v.Equal(before.FieldByIndex(a.key.index)) {
@@ -151,11 +150,12 @@ func (e *expander) resolve(p *candidate) {
 }
 
 // files lists the settings that are paths of files, apart from the workload's.
-func files(c *simcore.Config) []*string {
+func files(c *Config) []*string {
 	out := append(c.Timing.Files(), c.Prefill.Timing.Files()...)
 	out = append(out, c.Decode.Timing.Files()...)
 	out = append(out, c.Router.PrefillTiming.Files()...)
-	return append(out, &c.Router.RouterPolicyConfig)
+	out = append(out, c.Planner.BootstrapTiming.Files()...)
+	return append(out, &c.Router.RouterPolicyConfig, &c.Planner.LoadPredictorWarmupTrace)
 }
 
 // setting returns a setting's value as expressions see it; nil when the workload has no such section.

@@ -76,12 +76,12 @@ func (s *Spec) variables() map[string]variable {
 	users := map[string]int{}
 	for _, k := range configKeys.leaves {
 		vars[k.path] = variable{typeOf(k), func(p *candidate) any { return p.setting(k) }}
-		if !k.workload && likeSection(k.path) == k.path {
+		if hasShortName(k) {
 			users[shortName(k.path)]++
 		}
 	}
 	for _, k := range configKeys.leaves {
-		if short := shortName(k.path); !k.workload && likeSection(k.path) == k.path && users[short] == 1 {
+		if short := shortName(k.path); hasShortName(k) && users[short] == 1 {
 			vars[short] = vars[k.path]
 		}
 	}
@@ -93,6 +93,12 @@ func (s *Spec) variables() map[string]variable {
 		vars[a.column] = v
 	}
 	return vars
+}
+
+// hasShortName reports whether expressions know a setting by its short name too, if no other one has it. The planner's
+// go by their whole path, since they repeat names of other sections, such as ttft_ms.
+func hasShortName(k *key) bool {
+	return !k.workload && likeSection(k.path) == k.path && !strings.HasPrefix(k.path, plannerPrefix)
 }
 
 func typeOf(k *key) types.Type {

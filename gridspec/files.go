@@ -70,7 +70,7 @@ func unreadable(path string, folder bool) string {
 // its setting, and writes back what it returns.
 func visitFiles(tree map[string]any, isFile func(path, value string) bool, visit func(at, path string) string) {
 	v := fileVisitor{isFile, visit}
-	for _, section := range append(stages(), workloadPath, "timing", "router") {
+	for _, section := range append(stages(), workloadPath, "timing", "router", "planner") {
 		if w, ok := tree[section]; ok {
 			tree[section] = v.value(section, section, w)
 		}
@@ -132,7 +132,7 @@ func (f fileVisitor) value(at, path string, v any) any {
 // isSettingFile reports whether the value of a setting, apart from the workload's, is the path of a file.
 func isSettingFile(path, value string) bool {
 	switch likeSection(path) {
-	case "timing.profile", "timing.tables", "router.router_policy_config":
+	case "timing.profile", "timing.tables", "router.router_policy_config", "planner.load_predictor_warmup_trace":
 		return value != ""
 	case "timing.model":
 		return perfmodel.IsModelFile(value)

@@ -33,6 +33,7 @@ func (p Point) ContentID(workloadDigest string) string {
 	if portable.Router.Classes != nil {
 		portable.Router.RouterPolicyConfig = portable.Router.Classes.Digest()
 	}
+	portable.Planner = portable.Planner.Portable()
 	b = appendConfig(b, &portable)
 	b = strconv.AppendInt(append(b, `,"replicate":`...), int64(p.Replicate), 10)
 	b = append(appendString(append(b, `,"version":`...), simcore.SemanticVersion), `,"workload":`...)
@@ -42,7 +43,7 @@ func (p Point) ContentID(workloadDigest string) string {
 }
 
 // defaultConfig is what an empty spec means.
-var defaultConfig, _ = simcore.DefaultConfig().Resolve()
+var defaultConfig, _ = DefaultConfig().Resolve()
 
 // pointKey tells points of one expansion apart. The workload's name does not count.
 type pointKey [16]byte
@@ -57,26 +58,40 @@ func keyOf(p *candidate) pointKey {
 }
 
 // The settings that count, in the order of canonical JSON: those of a workload, of an aggregated and of a disaggregated
-// deployment.
+// deployment, and of these two with a planner.
 var (
 	workloadKeys      = sortedKeys(func(k *key) bool { return k.workload })
-	aggregatedKeys    = sortedKeys(func(k *key) bool { return !k.workload && k.mode != simcore.ModeDisaggregated })
-	disaggregatedKeys = sortedKeys(func(k *key) bool { return !k.workload && k.mode != simcore.ModeAggregated && !isCommon(k.path) })
+	aggregatedKeys    = configSet{false: sortedKeys(ofAggregated, withoutPlanner), true: sortedKeys(ofAggregated)}
+	disaggregatedKeys = configSet{false: sortedKeys(ofDisaggregated, withoutPlanner), true: sortedKeys(ofDisaggregated)}
 )
 
-func sortedKeys(counts func(*key) bool) []*key {
-	keys := slices.DeleteFunc(slices.Clone(configKeys.leaves), func(k *key) bool { return !counts(k) })
+// configSet holds the settings that count with and without a planner.
+type configSet map[bool][]*key
+
+func ofAggregated(k *key) bool { return !k.workload && k.mode != simcore.ModeDisaggregated }
+
+func ofDisaggregated(k *key) bool {
+	return !k.workload && k.mode != simcore.ModeAggregated && !isCommon(k.path)
+}
+
+func withoutPlanner(k *key) bool { return !needsPlanner(k.path) }
+
+func sortedKeys(counts ...func(*key) bool) []*key {
+	keys := slices.Clone(configKeys.leaves)
+	for _, f := range counts {
+		keys = slices.DeleteFunc(keys, func(k *key) bool { return !f(k) })
+	}
 	slices.SortFunc(keys, func(a, b *key) int { return strings.Compare(a.path, b.path) })
 	return keys
 }
 
 // appendConfig appends a JSON object of the settings that can change the outcome.
-func appendConfig(b []byte, c *simcore.Config) []byte {
+func appendConfig(b []byte, c *Config) []byte {
 	keys := aggregatedKeys
 	if c.Deployment.Mode == simcore.ModeDisaggregated {
 		keys = disaggregatedKeys
 	}
-	return appendSettings(b, keys, reflect.ValueOf(c).Elem(), reflect.ValueOf(&defaultConfig).Elem())
+	return appendSettings(b, keys[c.Planned()], reflect.ValueOf(c).Elem(), reflect.ValueOf(&defaultConfig).Elem())
 }
 
 // appendSettings appends a JSON object of settings, by key path, that differ from their default.

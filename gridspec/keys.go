@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/router"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
@@ -15,7 +14,7 @@ import (
 type key struct {
 	// path is the key path, such as "engine.block_size" or "workload.preset.rate".
 	path string
-	// typ is the field's type, index its place in simcore.Config or workload.Spec.
+	// typ is the field's type, index its place in Config or workload.Spec.
 	typ   reflect.Type
 	index []int
 	// workload says that the field belongs to workload.Spec.
@@ -66,33 +65,40 @@ func (n nullable) least(whole bool) string {
 
 // nullables holds the settings that may be null, by their path in an aggregated deployment.
 var nullables = map[string]nullable{
-	"engine.max_num_seqs":                {0, "for no limit"},
-	"engine.max_num_batched_tokens":      {0, "for no limit"},
-	"engine.num_gpu_blocks":              {0, "for what fits"},
-	"engine.block_size":                  {0, "for the engine's default"},
-	"engine.kv_bytes_per_token":          {0, "for that of the model"},
-	"engine.sglang.page_size":            {0, "for engine.block_size"},
-	"engine.sglang.max_prefill_tokens":   {0, "for the default"},
-	"engine.sglang.chunked_prefill_size": {0, "for the default"},
-	"engine.sglang.clip_max_new_tokens":  {0, "for the default"},
-	"tiers.num_g4_blocks":                {0, "for no limit"},
-	"tiers.workers_per_node":             {0, "for all workers on one node"},
-	"tiers.bandwidth_g1_to_g2_gbps":      {0, "for transfers of no time"},
-	"tiers.bandwidth_g2_to_g1_gbps":      {0, "for transfers of no time"},
-	"tiers.bandwidth_g2_to_g3_gbps":      {0, "for transfers of no time"},
-	"tiers.bandwidth_g3_to_g2_gbps":      {0, "for transfers of no time"},
-	"tiers.bandwidth_g2_to_g4_gbps":      {0, "for transfers of no time"},
-	"tiers.bandwidth_g4_to_g2_gbps":      {0, "for transfers of no time"},
-	"agentx.duration_s":                  {-1, "for the preset's"},
-	"agentx.grace_s":                     {-1, "for the preset's"},
-	"agentx.start_min":                   {-1, "for the preset's"},
-	"agentx.start_max":                   {-1, "for the preset's"},
-	"agentx.gap_cap_s":                   {-1, "for the preset's"},
-	"agentx.tree_idle_cap_s":             {-1, "for the preset's"},
-	"agentx.global_idle_cap_s":           {-1, "for the preset's"},
-	"agentx.primers_per_user":            {-1, "for the preset's"},
-	"router.overlap_score_weight":        {router.Unset, "for the two settings that it replaces"},
-	"router.router_queue_threshold":      {router.Unset, "to keep no request in the router"},
+	"engine.max_num_seqs":                     {0, "for no limit"},
+	"engine.max_num_batched_tokens":           {0, "for no limit"},
+	"engine.num_gpu_blocks":                   {0, "for what fits"},
+	"engine.block_size":                       {0, "for the engine's default"},
+	"engine.kv_bytes_per_token":               {0, "for that of the model"},
+	"engine.sglang.page_size":                 {0, "for engine.block_size"},
+	"engine.sglang.max_prefill_tokens":        {0, "for the default"},
+	"engine.sglang.chunked_prefill_size":      {0, "for the default"},
+	"engine.sglang.clip_max_new_tokens":       {0, "for the default"},
+	"tiers.num_g4_blocks":                     {0, "for no limit"},
+	"tiers.workers_per_node":                  {0, "for all workers on one node"},
+	"tiers.bandwidth_g1_to_g2_gbps":           {0, "for transfers of no time"},
+	"tiers.bandwidth_g2_to_g1_gbps":           {0, "for transfers of no time"},
+	"tiers.bandwidth_g2_to_g3_gbps":           {0, "for transfers of no time"},
+	"tiers.bandwidth_g3_to_g2_gbps":           {0, "for transfers of no time"},
+	"tiers.bandwidth_g2_to_g4_gbps":           {0, "for transfers of no time"},
+	"tiers.bandwidth_g4_to_g2_gbps":           {0, "for transfers of no time"},
+	"agentx.duration_s":                       {-1, "for the preset's"},
+	"agentx.grace_s":                          {-1, "for the preset's"},
+	"agentx.start_min":                        {-1, "for the preset's"},
+	"agentx.start_max":                        {-1, "for the preset's"},
+	"agentx.gap_cap_s":                        {-1, "for the preset's"},
+	"agentx.tree_idle_cap_s":                  {-1, "for the preset's"},
+	"agentx.global_idle_cap_s":                {-1, "for the preset's"},
+	"agentx.primers_per_user":                 {-1, "for the preset's"},
+	"planner.scale_interval_seconds":          {0, "for the greatest that divides both intervals"},
+	"planner.prefill_engine_num_gpu":          {0, "for those of the engine's parallelism"},
+	"planner.decode_engine_num_gpu":           {0, "for those of the engine's parallelism"},
+	"planner.prefill_scale_up_queue_tokens":   {-1, "for none"},
+	"planner.prefill_scale_down_queue_tokens": {-1, "for none"},
+	"planner.decode_scale_up_kv_rate":         {-1, "for none"},
+	"planner.decode_scale_down_kv_rate":       {-1, "for none"},
+	"router.overlap_score_weight":             {router.Unset, "for the two settings that it replaces"},
+	"router.router_queue_threshold":           {router.Unset, "to keep no request in the router"},
 }
 
 func nullableAt(path string) (nullable, bool) {
@@ -108,7 +114,7 @@ func IsNull(path string, value reflect.Value) bool {
 
 func newKeySet() *keySet {
 	ks := &keySet{byPath: map[string]*key{}, sections: map[string]reflect.Type{}}
-	ks.walk("", reflect.TypeFor[simcore.Config](), nil, false)
+	ks.walk("", reflect.TypeFor[Config](), nil, false)
 	ks.sections[workloadPath] = reflect.TypeFor[workload.Spec]()
 	ks.walk(workloadPath, reflect.TypeFor[workload.Spec](), nil, true)
 	return ks

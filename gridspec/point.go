@@ -1,7 +1,6 @@
 package gridspec
 
 import (
-	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/metrics"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
@@ -45,7 +44,7 @@ type Point struct {
 	Axes []AxisValue
 	// Config is the complete configuration, resolved: with every default and whatever follows from GPU and model
 	// filled in.
-	Config simcore.Config
+	Config Config
 	// GPUPrice is what a GPU of the point costs and draws; it does not change the simulation.
 	GPUPrice metrics.GPUPrice
 	// Workload is what the point replays.

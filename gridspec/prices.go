@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/metrics"
 	"github.com/servegrid/servegrid/simcore/perfmodel/catalogue"
 )
@@ -45,7 +44,7 @@ func (c *collector) prices(override priceMap, ownGPUs bool) map[string]metrics.G
 
 // gpuPrice is what one GPU of a configuration costs and draws: the mean over all of them, or nothing where one of them is
 // not known.
-func (s *Spec) gpuPrice(c *simcore.Config) metrics.GPUPrice {
+func (s *Spec) gpuPrice(c *Config) metrics.GPUPrice {
 	pools := c.Stages()
 	mean := s.prices[pools[0].Timing.GPU]
 	gpus := float64(pools[0].Workers * pools[0].GPUsPerWorker())

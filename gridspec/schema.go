@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/servegrid/servegrid/simcore"
 )
 
 // document is the whole schema of a spec: the `json` names are its keys, in their canonical order. Keys of type
@@ -17,7 +15,7 @@ type document struct {
 	// Workload is what is replayed: one workload, or a list of them, which is an axis named workload.
 	Workload any `json:"workload"`
 
-	simcore.Config
+	Config
 
 	// Prices overrides what a GPU costs, in USD per GPU-hour, by GPU type.
 	Prices priceMap `json:"prices"`
@@ -170,7 +168,7 @@ func (b *Bytes) fromSpec(v any) string {
 
 func defaultDocument() document {
 	return document{
-		Config:    simcore.DefaultConfig(),
+		Config:    DefaultConfig(),
 		Execution: Execution{OnInvalid: InvalidIsError, Replicates: 1, Seeds: SeedsDerived},
 	}
 }

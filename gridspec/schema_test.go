@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/servegrid/servegrid/planner"
 	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/engine"
 	"github.com/servegrid/servegrid/simcore/kvcache/tiers"
@@ -207,7 +208,7 @@ type object = map[string]any
 
 func newSchemaWriter(t *testing.T) *schemaWriter {
 	w := &schemaWriter{t: t, docs: map[string]string{}, defs: object{}}
-	for _, dir := range []string{".", "../simcore", "../simcore/engine", "../simcore/kvcache/tiers", "../simcore/perfmodel", "../simcore/router", "../simcore/workload"} {
+	for _, dir := range []string{".", "../planner", "../simcore", "../simcore/engine", "../simcore/kvcache/tiers", "../simcore/perfmodel", "../simcore/router", "../simcore/workload"} {
 		w.readDocs(dir)
 	}
 	return w
@@ -452,6 +453,9 @@ func choicesOf(path string, t reflect.Type) []string {
 		"router.policy":                           router.Policies(),
 		"router.router_queue_policy":              router.QueuePolicies(),
 		"router.router_prefill_load_model":        router.PrefillLoadModels(),
+		"planner.policy":                          planner.Policies(),
+		"planner.optimization_target":             planner.OptimizationTargets(),
+		"planner.load_predictor":                  planner.LoadPredictors(),
 		"workload.trace.format":                   workload.Formats(),
 		"workload.preset.name":                    workload.PresetNames(),
 	}[likeSection(path)]

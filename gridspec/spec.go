@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/metrics"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
@@ -55,7 +54,7 @@ type Spec struct {
 
 // settings is a configuration and what it replays, as far as it is known.
 type settings struct {
-	config   simcore.Config
+	config   Config
 	workload *workload.Spec
 	given    givenKeys
 	// bound holds what is written of the settings that belong to one deployment mode; the first boundByBase are those

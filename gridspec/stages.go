@@ -28,9 +28,10 @@ func commonPath(path string) string {
 // likeSection is the key path whose meaning and values a setting has: that of an aggregated deployment, or that of the
 // timing section where another section says how long a pass takes.
 func likeSection(path string) string {
-	const estimate = "router.prefill_timing"
-	if rest, ok := strings.CutPrefix(path, estimate); ok && (rest == "" || rest[0] == '.') {
-		return "timing" + rest
+	for _, estimate := range []string{"router.prefill_timing", "planner.bootstrap_timing"} {
+		if rest, ok := strings.CutPrefix(path, estimate); ok && (rest == "" || rest[0] == '.') {
+			return "timing" + rest
+		}
 	}
 	return commonPath(path)
 }
@@ -51,8 +52,12 @@ func isCommon(path string) bool {
 	return strings.HasPrefix(path, "engine.") || strings.HasPrefix(path, "timing.")
 }
 
-// Concerns reports whether a setting can change the outcome of a configuration, as far as its deployment mode says.
-func Concerns(path string, c *simcore.Config) bool {
+// Concerns reports whether a setting can change the outcome of a configuration, as far as its deployment mode and its
+// planner say.
+func Concerns(path string, c *Config) bool {
+	if !c.plans(path) {
+		return false
+	}
 	if mode := deploymentModeOf(path); mode != "" {
 		return mode == c.Deployment.Mode
 	}
@@ -74,7 +79,7 @@ var stageLeaves = func() []stageLeaf {
 }()
 
 // boundSettings returns what a tree writes of the settings that belong to one deployment mode.
-func boundSettings(tree map[string]any, config *simcore.Config) []assignment {
+func boundSettings(tree map[string]any, config *Config) []assignment {
 	var out []assignment
 	for _, k := range configKeys.leaves {
 		if k.mode != "" && writes(tree, k.path) {
@@ -116,7 +121,7 @@ func (s *settings) settle() {
 
 // showCommon writes what both stages have in common into the sections engine and timing, where expressions and columns
 // look for it.
-func showCommon(c *simcore.Config) {
+func showCommon(c *Config) {
 	if c.Deployment.Mode != simcore.ModeDisaggregated {
 		return
 	}

@@ -10,11 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/servegrid/servegrid/gridspec"
-	"github.com/servegrid/servegrid/simcore"
 )
 
 // stagesOf shows what prefill and decode workers of a configuration have, as workers x block size/sequences/tp.
-func stagesOf(c simcore.Config) string {
+func stagesOf(c gridspec.Config) string {
 	var out []string
 	for _, p := range c.Stages() {
 		out = append(out, fmt.Sprintf("%dx%d/%d/%d", p.Workers, p.Engine.BlockSize, p.Engine.MaxNumSeqs, p.Timing.TP))
@@ -161,6 +160,25 @@ func TestPolicyFiles(t *testing.T) {
 	text, err := spec("a.yaml").Resolved(filepath.Join(dir, "out"))
 	if err != nil || !strings.Contains(string(text), "router_policy_config: \"../a.yaml\"") {
 		t.Errorf("%s, %v", text, err)
+	}
+}
+
+// TestUnusedInScenario checks that the AgentX scenario says what it has no use for.
+func TestUnusedInScenario(t *testing.T) {
+	const trace = "workload: {trace: {path: t.jsonl, pacing: causal}}\nload: {concurrency: 2}\n"
+	for spec, want := range map[string]string{
+		"agentx: {preset: rfc}":  "workload.trace.pacing: it changes nothing: the AgentX scenario keeps the recorded pauses",
+		"":                       "",
+		"agentx: {gap_cap_s: 5}": "agentx.gap_cap_s: it changes nothing: there is no AgentX scenario",
+		"agentx: {gap_cap_s: 5}\ngrid: {agentx.preset: [\"\", rfc]}": "",
+	} {
+		s, err := gridspec.Load(gridspec.Source{Path: "grid.yaml", Data: []byte(trace + spec)})
+		if err != nil {
+			t.Fatalf("%s: %v", spec, err)
+		}
+		if got := s.Warnings(); (want == "") != (len(got) == 0) || want != "" && !strings.Contains(got[0].Error(), want) {
+			t.Errorf("%s: got %v, want %q", spec, got, want)
+		}
 	}
 }
 

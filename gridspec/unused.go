@@ -1,9 +1,11 @@
 package gridspec
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/servegrid/servegrid/planner"
 	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/engine"
 	"github.com/servegrid/servegrid/simcore/router"
@@ -14,7 +16,7 @@ type use struct {
 	// of reports whether it is about a setting.
 	of func(path string) bool
 	// needs reports whether a configuration makes use of the setting; why says what that takes.
-	needs func(*simcore.Config) bool
+	needs func(*Config) bool
 	why   string
 }
 
@@ -28,13 +30,13 @@ func uses() []use {
 		inCommon := below(sections...)
 		return func(path string) bool { return inCommon(commonPath(path)) }
 	}
-	runs := func(engineType string) func(*simcore.Config) bool {
-		return func(c *simcore.Config) bool {
+	runs := func(engineType string) func(*Config) bool {
+		return func(c *Config) bool {
 			return slices.ContainsFunc(c.Stages(), func(p simcore.Pool) bool { return p.Engine.Type == engineType })
 		}
 	}
-	routes := func(policies ...string) func(*simcore.Config) bool {
-		return func(c *simcore.Config) bool { return slices.Contains(policies, c.Router.Policy) }
+	routes := func(policies ...string) func(*Config) bool {
+		return func(c *Config) bool { return slices.Contains(policies, c.Router.Policy) }
 	}
 	ofKVRouter := func(path string) bool {
 		return strings.HasPrefix(path, "router.") && !below("router.policy", "router.seed", "router.prefix_affinity_tokens")(path)
@@ -44,78 +46,83 @@ func uses() []use {
 		{common("engine.trtllm"), runs(engine.TypeTensorRTLLM), "only engine.type trtllm has it"},
 		{
 			common("engine.kv_transfer_bandwidth", "engine.kv_transfer_timing_mode"),
-			func(c *simcore.Config) bool { return c.Deployment.Mode == simcore.ModeDisaggregated },
+			func(c *Config) bool { return c.Deployment.Mode == simcore.ModeDisaggregated },
 			"only deployment.mode disaggregated transfers KV caches",
 		},
 		{
 			common("engine.kv_bytes_per_token"),
-			func(c *simcore.Config) bool {
+			func(c *Config) bool {
 				return c.Deployment.Mode == simcore.ModeDisaggregated || c.Tiers.Enabled()
 			},
 			"only deployment.mode disaggregated and memory tiers move KV caches",
 		},
 		{
 			func(path string) bool { return strings.HasPrefix(path, "tiers.") && path != "tiers.num_g2_blocks" },
-			func(c *simcore.Config) bool { return c.Tiers.Enabled() },
+			func(c *Config) bool { return c.Tiers.Enabled() },
 			"there are no memory tiers without tiers.num_g2_blocks",
 		},
 		{
 			func(path string) bool { return strings.HasPrefix(path, "agentx.") && path != "agentx.preset" },
-			func(c *simcore.Config) bool { return c.AgentX.Enabled() },
+			func(c *Config) bool { return c.AgentX.Enabled() },
 			"there is no AgentX scenario without agentx.preset",
 		},
 		{
+			below("workload.trace.pacing"),
+			func(c *Config) bool { return !c.AgentX.Enabled() },
+			"the AgentX scenario keeps the recorded pauses, not the recorded times",
+		},
+		{
 			below("decode.engine.kv_transfer_bandwidth", "decode.engine.kv_transfer_timing_mode"),
-			func(*simcore.Config) bool { return false },
+			func(*Config) bool { return false },
 			"the prefill workers decide how KV caches are transferred; write it in prefill.engine",
 		},
 		{ofKVRouter, routes(router.PolicyKVRouter), "only router.policy kv_router has it"},
 		{
 			below("router.router_queue_policy", "router.router_queue_threshold"),
-			func(c *simcore.Config) bool { return c.Router.RouterPolicyConfig == "" },
+			func(c *Config) bool { return c.Router.RouterPolicyConfig == "" },
 			"the classes of router.router_policy_config have policies and thresholds of their own",
 		},
 		{below("router.prefix_affinity_tokens"), routes(router.PolicyPrefixAffinity), "only router.policy prefix_affinity has it"},
 		{
 			below("tiers.bandwidth_g2_to_g3_gbps", "tiers.bandwidth_g3_to_g2_gbps", "tiers.latency_g2_to_g3_ms", "tiers.latency_g3_to_g2_ms"),
-			func(c *simcore.Config) bool { return c.Tiers.NumG3Blocks > 0 },
+			func(c *Config) bool { return c.Tiers.NumG3Blocks > 0 },
 			"there are no disks without tiers.num_g3_blocks",
 		},
 		{
 			below("tiers.bandwidth_g2_to_g4_gbps", "tiers.bandwidth_g4_to_g2_gbps", "tiers.latency_g2_to_g4_ms", "tiers.latency_g4_to_g2_ms"),
-			func(c *simcore.Config) bool { return c.Tiers.EnableG4Storage },
+			func(c *Config) bool { return c.Tiers.EnableG4Storage },
 			"there is no object store without tiers.enable_g4_storage",
 		},
 		{
 			below("tiers.workers_per_node"),
-			func(c *simcore.Config) bool { return c.Tiers.NumG3Blocks > 0 || c.Tiers.EnableG4Storage },
+			func(c *Config) bool { return c.Tiers.NumG3Blocks > 0 || c.Tiers.EnableG4Storage },
 			"the workers of a node share disks and the way to the object store, and there are none (tiers.num_g3_blocks, tiers.enable_g4_storage)",
 		},
 		{
 			below("tiers.decode_offload"),
-			func(c *simcore.Config) bool { return c.Deployment.Mode == simcore.ModeDisaggregated },
+			func(c *Config) bool { return c.Deployment.Mode == simcore.ModeDisaggregated },
 			"only deployment.mode disaggregated has decode workers",
 		},
 		{
 			below("router.host_cache_hit_weight", "router.disk_cache_hit_weight"),
-			func(c *simcore.Config) bool { return c.Tiers.Enabled() },
+			func(c *Config) bool { return c.Tiers.Enabled() },
 			"there are no memory tiers without tiers.num_g2_blocks",
 		},
 		{
 			below("router.seed"),
-			func(c *simcore.Config) bool {
+			func(c *Config) bool {
 				return c.Router.Policy != router.PolicyRoundRobin && c.Router.Policy != router.PolicyPrefixAffinity
 			},
 			"nothing is drawn with this router.policy",
 		},
 		{
 			below("router.prefill_timing"),
-			func(c *simcore.Config) bool { return c.Router.RouterPrefillLoadModel == router.PrefillLoadAIC },
+			func(c *Config) bool { return c.Router.RouterPrefillLoadModel == router.PrefillLoadAIC },
 			"only router.router_prefill_load_model aic predicts prompts",
 		},
 		{
 			below("router.model_name"),
-			func(c *simcore.Config) bool { return c.Router.RouterPolicyConfig != "" },
+			func(c *Config) bool { return c.Router.RouterPolicyConfig != "" },
 			"it selects a profile of router.router_policy_config, which is not given",
 		},
 	}
@@ -123,48 +130,99 @@ func uses() []use {
 
 // unusedSettings finds settings that are written, in the base or for points, and that no point makes use of.
 func (s *Spec) unusedSettings(tree map[string]any) Problems {
-	configs := s.possible()
+	configs, planners := s.possible(), s.possiblePlanners()
 	var out Problems
 	warned := map[string]bool{}
+	warn := func(at, why string) {
+		warned[at] = true
+		p := Problem{Where: s.layers.parser.origins.where(at)}
+		p.Path, p.Allowed = at, "it changes nothing: "+why
+		out = append(out, p)
+	}
 	check := func(path, at string) {
+		if !warned[at] && !slices.ContainsFunc(planners, func(c *Config) bool { return c.plans(path) }) {
+			warn(at, whyUnplanned(path, planners))
+		}
 		for _, u := range uses() {
-			if !u.of(path) || warned[at] || slices.ContainsFunc(configs, func(c *simcore.Config) bool { return u.needs(c) }) {
-				continue
+			if u.of(path) && !warned[at] && !slices.ContainsFunc(configs, func(c *Config) bool { return u.needs(c) }) {
+				warn(at, u.why)
 			}
-			warned[at] = true
-			p := Problem{Where: s.layers.parser.origins.where(at)}
-			p.Path, p.Allowed = at, "it changes nothing: "+u.why
-			out = append(out, p)
 		}
 	}
 	for _, k := range configKeys.leaves {
-		if !k.workload && writes(tree, k.path) {
+		if writes(tree, k.path) {
 			check(k.path, k.path)
 		}
 	}
 	s.eachRow(func(o option) {
 		for _, a := range o.set {
-			if !a.key.workload {
-				check(a.key.path, strings.TrimSuffix(a.at, lastIndex(a.at)))
-			}
+			check(a.key.path, strings.TrimSuffix(a.at, lastIndex(a.at)))
 		}
 	})
 	return out
 }
 
+// whyUnplanned says why no planner looks at a setting.
+func whyUnplanned(path string, planners []*Config) string {
+	planned := func(c *Config) bool { return c.Planned() }
+	switch {
+	case slices.ContainsFunc(planners, planned):
+		return "nothing looks at it with this planner.policy and what else the planner is told"
+	case strings.HasPrefix(path, plannerPrefix):
+		return "there is no planner without planner.policy"
+	}
+	return "no worker starts without planner.policy"
+}
+
+// possiblePlanners returns configurations that have, between them, every combination of the planner's settings that are
+// choices: these decide about the use of its other ones.
+func (s *Spec) possiblePlanners() []*Config {
+	decides := func(k *key) bool {
+		return strings.HasPrefix(k.path, plannerPrefix) && (k.typ.Kind() == reflect.String || k.typ.Kind() == reflect.Bool)
+	}
+	base := s.base.config
+	possible := []*Config{&base}
+	multiply := func(f factor, configs []*Config) []*Config {
+		var out []*Config
+		seen := map[planner.Config]bool{}
+		for _, c := range configs {
+			for _, o := range f.rows {
+				with := *c
+				for _, a := range o.set {
+					if decides(a.key) {
+						reflect.ValueOf(&with).Elem().FieldByIndex(a.key.index).Set(a.value)
+					}
+				}
+				if !seen[with.Planner] {
+					seen[with.Planner] = true
+					out = append(out, &with)
+				}
+			}
+		}
+		return out
+	}
+	for _, f := range s.factors {
+		possible = multiply(f, possible)
+	}
+	for _, f := range s.include {
+		possible = append(possible, multiply(f, []*Config{&base})...)
+	}
+	return possible
+}
+
 // possible returns configurations of the base and of the base with one row of a factor: between them they have every
 // value of the settings that decide about the use of others.
-func (s *Spec) possible() []*simcore.Config {
+func (s *Spec) possible() []*Config {
 	type decisive struct {
 		mode, types, policy, load, file string
-		tiers, disk, object             bool
+		tiers, disk, object, scenario   bool
 	}
-	var out []*simcore.Config
+	var out []*Config
 	seen := map[decisive]bool{}
 	add := func(o option) {
 		point := s.with(o)
 		c := &point.config
-		d := decisive{mode: c.Deployment.Mode, policy: c.Router.Policy, load: c.Router.RouterPrefillLoadModel, file: c.Router.RouterPolicyConfig, tiers: c.Tiers.Enabled(), disk: c.Tiers.NumG3Blocks > 0, object: c.Tiers.EnableG4Storage}
+		d := decisive{mode: c.Deployment.Mode, policy: c.Router.Policy, load: c.Router.RouterPrefillLoadModel, file: c.Router.RouterPolicyConfig, tiers: c.Tiers.Enabled(), disk: c.Tiers.NumG3Blocks > 0, object: c.Tiers.EnableG4Storage, scenario: c.AgentX.Enabled()}
 		for _, p := range c.Stages() {
 			d.types += p.Engine.Type + " "
 		}

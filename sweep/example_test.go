@@ -24,7 +24,7 @@ func Example() {
 	requests.InputTokens, requests.OutputTokens, requests.Requests = 512, 64, 20
 	points := func(workers ...int) (points []gridspec.Point) {
 		for i, n := range workers {
-			cfg := simcore.DefaultConfig()
+			cfg := gridspec.DefaultConfig()
 			cfg.Deployment.Workers = n
 			points = append(points, gridspec.Point{Index: i, Config: cfg, Workload: workload.Spec{Synthetic: &requests}})
 		}

@@ -24,7 +24,7 @@ import (
 // testPoint is a point with this many workers on a workload of this many requests. The number of workers tells
 // fake simulators which point it is.
 func testPoint(index, workers, requests int) gridspec.Point {
-	cfg := simcore.DefaultConfig()
+	cfg := gridspec.DefaultConfig()
 	cfg.Deployment.Workers = workers
 	s := workload.DefaultSyntheticSpec()
 	s.InputTokens, s.OutputTokens, s.Requests = 100, 10, requests

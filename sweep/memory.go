@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
@@ -34,7 +35,7 @@ const (
 //
 // A request is on one worker of a pool only, so the resident blocks are bounded by the blocks of all requests as well as by
 // workers x the size of the KV pool.
-func pointBytes(cfg simcore.Config, s size) int64 {
+func pointBytes(cfg gridspec.Config, s size) int64 {
 	bytes := float64(pointBaseBytes)
 	if cfg.AgentX.Enabled() {
 		s = s.played(cfg.AgentXPlays())
@@ -42,15 +43,23 @@ func pointBytes(cfg simcore.Config, s size) int64 {
 	}
 	for _, pool := range cfg.Stages() {
 		blocks := s.blocks(pool.Engine.BlockSize)
-		workers := float64(max(pool.Workers, 1))
+		workers := float64(max(mostWorkers(cfg, pool), 1))
 		resident := min(blocks, workers*float64(max(pool.Engine.NumGPUBlocks, 0)))
 		bytes += pointRequestBytes*float64(s.requests) + pointBlockBytes*resident + workers*(pointWorkerBytes+pagesPerBlock*blocks)
 	}
 	return toBytes(bytes + tierBytes(cfg, s))
 }
 
+// mostWorkers is how many workers a pool may come to have.
+func mostWorkers(cfg gridspec.Config, pool simcore.Pool) int {
+	if !cfg.Planned() {
+		return pool.Workers
+	}
+	return max(pool.Workers, cfg.Planner.MaxGPUBudget/max(pool.GPUsPerWorker(), 1))
+}
+
 // tierBytes estimates the memory of the tiers below the GPUs' memory. Each of them has a block of a request once at most.
-func tierBytes(cfg simcore.Config, s size) float64 {
+func tierBytes(cfg gridspec.Config, s size) float64 {
 	if !cfg.Tiers.Enabled() {
 		return 0
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/gridspec"
 )
 
 func TestAvailableMemory(t *testing.T) {
@@ -52,7 +52,7 @@ func TestAvailableMemory(t *testing.T) {
 }
 
 func TestPointBytes(t *testing.T) {
-	cfg := simcore.DefaultConfig()
+	cfg := gridspec.DefaultConfig()
 	cfg.Engine.NumGPUBlocks, cfg.Engine.BlockSize = 1000, 64
 	s := size{requests: 100, tokens: 6_400_000} // 100,100 blocks
 	at := func(workers int) int64 {

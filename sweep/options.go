@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/planner"
 	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/workload"
@@ -56,7 +57,7 @@ type Options struct {
 
 	// ContentID names the result of a point on a workload; nil means gridspec.Point.ContentID.
 	ContentID func(p gridspec.Point, workloadDigest string) string
-	// Simulate runs one point; nil means simcore.Run. It must return soon after its context is cancelled. An error
+	// Simulate runs one point; nil means planner.Run. It must return soon after its context is cancelled. An error
 	// is the outcome of the point, unless it is an [EnvironmentError], which stops the sweep.
 	Simulate func(context.Context, Job) (*simcore.Report, error)
 	// Load reads or makes a workload; nil means workload.Spec.Load.
@@ -150,7 +151,11 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Simulate == nil {
 		o.Simulate = func(ctx context.Context, job Job) (*simcore.Report, error) {
-			return simcore.Run(ctx, job.Point.Config, job.Workload, simcore.Options{})
+			out, err := planner.Run(ctx, job.Point.Config.Config, job.Point.Config.Planner, job.Workload, simcore.Options{})
+			if err != nil {
+				return nil, err
+			}
+			return out.Report, nil
 		}
 	}
 	if o.Load == nil {
