@@ -8,6 +8,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
 	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/results/htmlpage/pagetest"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
@@ -33,26 +34,26 @@ func TestReportOfTrafficAndReplicates(t *testing.T) {
 	table.Metadata.Constraints = mustParse(t, "p99_ttft_ms <= 2000")
 	b := openReport(t, ReportData{Title: "Traffic", Table: table, Analysis: table.Analysis()})
 	for _, pair := range [][]Objective{DefaultObjectives(), {DefaultObjectives()[0], {Name: "mean_ttft_ms"}}} {
-		eval[bool](b, `(() => { const s = document.querySelector('select[aria-label="X"]'); s.value = "`+pair[1].Name+`"; s.dispatchEvent(new Event("change")); return true; })()`)
+		pagetest.Eval[bool](b, `(() => { const s = document.querySelector('select[aria-label="X"]'); s.value = "`+pair[1].Name+`"; s.dispatchEvent(new Event("change")); return true; })()`)
 		want := firstMarked(t, table, Analysis{Objectives: pair, Constraints: table.Metadata.Constraints, By: []string{"workload"}})
-		got := eval[[]int](b, `[...document.querySelectorAll(".mark-frontier")].map((m) => Number(m.dataset.row))`)
+		got := pagetest.Eval[[]int](b, `[...document.querySelectorAll(".mark-frontier")].map((m) => Number(m.dataset.row))`)
 		slices.Sort(got)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("marks by %s (-want +got):\n%s", pair[1].Name, diff)
 		}
-		if n := eval[int](b, `document.querySelectorAll(".frontier-line").length`); n != 2 {
+		if n := pagetest.Eval[int](b, `document.querySelectorAll(".frontier-line").length`); n != 2 {
 			t.Errorf("%d frontier lines for two workloads", n)
 		}
 	}
-	summary := eval[string](b, `document.querySelector("#summary").innerText`)
+	summary := pagetest.Eval[string](b, `document.querySelector("#summary").innerText`)
 	if !strings.Contains(summary, "78 points") || strings.Contains(summary, "replicate,") {
 		t.Errorf("the summary takes replicates for points or for an axis: %s", summary)
 	}
-	if heading := eval[string](b, `document.querySelector("#plot-heading").innerText`); !strings.Contains(heading, "chat ") || !strings.Contains(heading, "code ") {
+	if heading := pagetest.Eval[string](b, `document.querySelector("#plot-heading").innerText`); !strings.Contains(heading, "chat ") || !strings.Contains(heading, "code ") {
 		t.Errorf("the heading does not count for each workload: %s", heading)
 	}
 	checkReplicateDetails(t, b)
-	b.expectNoComplaints()
+	b.ExpectNoComplaints()
 }
 
 // firstMarked lists the first row of every candidate on the frontier.
@@ -74,14 +75,14 @@ func firstMarked(t *testing.T, table *Table, a Analysis) []int {
 	return rows
 }
 
-func checkReplicateDetails(t *testing.T, b *browser) {
+func checkReplicateDetails(t *testing.T, b *pagetest.Browser) {
 	details := `document.querySelector("#details").innerText`
-	if got := eval[string](b, details); !strings.Contains(got, "Suggested point (knee of the frontier of chat)") {
+	if got := pagetest.Eval[string](b, details); !strings.Contains(got, "Suggested point (knee of the frontier of chat)") {
 		t.Errorf("no suggestion:\n%s", got)
 	}
 	setFilter(b, "replicate=1 p99_ttft_ms>2500")
-	b.do(chromedp.Click(chromedp.CSS("#table tbody tr[data-row]")))
-	got := eval[string](b, details)
+	b.Do(chromedp.Click(chromedp.CSS("#table tbody tr[data-row]")))
+	got := pagetest.Eval[string](b, details)
 	for _, want := range []string{"Chosen point", "replicate 2 of 2", " ± ", "misses the SLA", "> 2,000 ms (+"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the details lack %q:\n%s", want, got)
@@ -93,13 +94,13 @@ func checkReplicateDetails(t *testing.T, b *browser) {
 func TestReportOfAnEmptyFrontier(t *testing.T) {
 	table := NewTable(madeUpRows(1), Metadata{})
 	b := openReport(t, ReportData{Title: "Empty", Table: table, Analysis: Analysis{Constraints: mustParse(t, "p99_ttft_ms <= 1")}})
-	if got := eval[string](b, `document.querySelector("#tiles").innerText`); !strings.Contains(got, "p99_ttft_ms ") || !strings.Contains(got, " > 1") {
+	if got := pagetest.Eval[string](b, `document.querySelector("#tiles").innerText`); !strings.Contains(got, "p99_ttft_ms ") || !strings.Contains(got, " > 1") {
 		t.Errorf("no near miss:\n%s", got)
 	}
-	if got := eval[string](b, `document.querySelector("#details").innerText`); !strings.Contains(got, "closest to the bounds") {
+	if got := pagetest.Eval[string](b, `document.querySelector("#details").innerText`); !strings.Contains(got, "closest to the bounds") {
 		t.Errorf("no suggestion:\n%s", got)
 	}
-	b.expectNoComplaints()
+	b.ExpectNoComplaints()
 }
 
 // A traffic without a frontier is named beside those that have one.
@@ -112,19 +113,19 @@ func TestReportOfOneEmptyFrontier(t *testing.T) {
 	}
 	table := NewTable(rows, Metadata{})
 	b := openReport(t, ReportData{Title: "Half", Table: table, Analysis: Analysis{Constraints: mustParse(t, "gpus <= 8"), By: table.Metadata.FrontierBy}})
-	tiles := eval[string](b, `document.querySelector("#tiles").innerText`)
+	tiles := pagetest.Eval[string](b, `document.querySelector("#tiles").innerText`)
 	if !strings.Contains(tiles, "Closest to the bounds of code") || !strings.Contains(tiles, "gpus 16 > 8") || strings.Contains(tiles, "bounds of chat") {
 		t.Errorf("the tiles are:\n%s", tiles)
 	}
-	b.expectNoComplaints()
+	b.ExpectNoComplaints()
 }
 
 // On a phone only the table and the small multiples scroll sideways.
 func TestReportFitsAPhone(t *testing.T) {
 	b := openReport(t, madeUpReport(t))
-	b.do(chromedp.EmulateViewport(420, 900), chromedp.Reload())
-	if width := eval[int](b, `document.documentElement.scrollWidth`); width > 420 {
+	b.Do(chromedp.EmulateViewport(420, 900), chromedp.Reload())
+	if width := pagetest.Eval[int](b, `document.documentElement.scrollWidth`); width > 420 {
 		t.Errorf("the page is %d wide on a screen of 420", width)
 	}
-	b.expectNoComplaints()
+	b.ExpectNoComplaints()
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/results/htmlpage/pagetest"
 	"github.com/servegrid/servegrid/simcore/metrics"
 )
 
@@ -38,13 +39,13 @@ type frontierMark struct {
 	Hole bool `json:"hole"`
 }
 
-func frontierMarks(b *browser) []frontierMark {
-	b.t.Helper()
-	return eval[[]frontierMark](b, `[...document.querySelectorAll(".mark-frontier")].map((m) => ({ row: Number(m.dataset.row), hole: m.getAttribute("d").match(/z/g).length > 1 }))`)
+func frontierMarks(b *pagetest.Browser) []frontierMark {
+	b.T.Helper()
+	return pagetest.Eval[[]frontierMark](b, `[...document.querySelectorAll(".mark-frontier")].map((m) => ({ row: Number(m.dataset.row), hole: m.getAttribute("d").match(/z/g).length > 1 }))`)
 }
 
 // checkHoles checks that just the marks of analytic rows have a hole, and that there are both kinds where there should be.
-func checkHoles(t *testing.T, b *browser, table *Table, analytic, others bool) {
+func checkHoles(t *testing.T, b *pagetest.Browser, table *Table, analytic, others bool) {
 	t.Helper()
 	found := map[bool]int{}
 	for _, m := range frontierMarks(b) {
@@ -60,21 +61,21 @@ func checkHoles(t *testing.T, b *browser, table *Table, analytic, others bool) {
 }
 
 // hoverOver points at the first mark of the frontier whose row a test accepts, and returns its place and what is shown.
-func hoverOver(b *browser, accept func(row int) bool) (x, y float64, tip string) {
-	b.t.Helper()
+func hoverOver(b *pagetest.Browser, accept func(row int) bool) (x, y float64, tip string) {
+	b.T.Helper()
 	marks := frontierMarks(b)
 	i := slices.IndexFunc(marks, func(m frontierMark) bool { return accept(m.Row) })
 	if i < 0 {
-		b.t.Fatal("no mark of the frontier is acceptable")
+		b.T.Fatal("no mark of the frontier is acceptable")
 	}
-	x, y = center(b, fmt.Sprintf(`.mark-frontier[data-row="%d"]`, marks[i].Row))
-	b.do(chromedp.MouseEvent("mouseMoved", x, y))
+	x, y = b.Center(fmt.Sprintf(`.mark-frontier[data-row="%d"]`, marks[i].Row))
+	b.Do(chromedp.MouseEvent("mouseMoved", x, y))
 	return x, y, textOf(b, ".tooltip")
 }
 
-func textOf(b *browser, selector string) string {
-	b.t.Helper()
-	return eval[string](b, `document.querySelector("`+selector+`").innerText`)
+func textOf(b *pagetest.Browser, selector string) string {
+	b.T.Helper()
+	return pagetest.Eval[string](b, `document.querySelector("`+selector+`").innerText`)
 }
 
 func expectIn(t *testing.T, where, got string, want ...string) {
@@ -106,10 +107,10 @@ func TestReportTellsAnalyticPointsApart(t *testing.T) {
 	if strings.Contains(tip, "outside of the data") || strings.Contains(tip, "suspect") {
 		t.Errorf("a point within sound data is warned of:\n%s", tip)
 	}
-	if header := eval[bool](b, `document.querySelector('#table th[data-column="timing_source"]') !== null`); !header {
+	if header := pagetest.Eval[bool](b, `document.querySelector('#table th[data-column="timing_source"]') !== null`); !header {
 		t.Error("the table has no column timing_source")
 	}
-	b.expectNoComplaints()
+	b.ExpectNoComplaints()
 }
 
 // TestReportWarnsOfData checks the notes about passes outside of the data and about suspect tables.
@@ -131,9 +132,9 @@ func TestReportWarnsOfData(t *testing.T) {
 	}
 	x, y, tip := hoverOver(b, func(row int) bool { return anomaly.Bools[row] })
 	expectIn(t, "a suspect point", tip, "outside of the data", "3 % of the passes", "more than twice as long as on the best backend")
-	b.do(chromedp.MouseClickXY(x, y))
+	b.Do(chromedp.MouseClickXY(x, y))
 	expectIn(t, "the details", textOf(b, "#details"), "⚠", "table · vllm", "3 % of the passes")
-	b.expectNoComplaints()
+	b.ExpectNoComplaints()
 }
 
 // TestReportOfOneTiming checks a sweep whose points all have the same timing: what is equal stands among the constants
@@ -146,14 +147,14 @@ func TestReportOfOneTiming(t *testing.T) {
 	_, _, tip := hoverOver(b, func(int) bool { return true })
 	expectIn(t, "a point", tip, "analytic · roofline of mi300x", "±40 % prefill")
 	expectIn(t, "the footer", textOf(b, "#footer"), "analytic timing")
-	b.expectNoComplaints()
+	b.ExpectNoComplaints()
 	madeUp := madeUpReport(t)
 	plain := openReport(t, madeUp)
 	checkHoles(t, plain, madeUp.Table, false, true)
 	if _, _, tip := hoverOver(plain, func(int) bool { return true }); strings.Contains(tip, "timing") {
 		t.Errorf("the polynomial has no data to tell of:\n%s", tip)
 	}
-	plain.expectNoComplaints()
+	plain.ExpectNoComplaints()
 }
 
 // TestReportWarnsOfRejections checks the caution above the plot, the warning of a point and the column of the table.
@@ -171,15 +172,15 @@ func TestReportWarnsOfRejections(t *testing.T) {
 	_, _, tip := hoverOver(b, func(int) bool { return true })
 	expectIn(t, "a point", tip, warning)
 	expectIn(t, "the details", textOf(b, "#details"), warning)
-	if header := eval[bool](b, `document.querySelector('#table th[data-column="rejected_requests"]') !== null`); !header {
+	if header := pagetest.Eval[bool](b, `document.querySelector('#table th[data-column="rejected_requests"]') !== null`); !header {
 		t.Error("the table has no column rejected_requests")
 	}
-	b.expectNoComplaints()
+	b.ExpectNoComplaints()
 	plain := openReport(t, madeUpReport(t))
 	if text := textOf(plain, "#cautions"); text != "" || strings.Contains(textOf(plain, "#details"), "⚠") {
 		t.Errorf("a sound report cautions:\n%s", text)
 	}
-	plain.expectNoComplaints()
+	plain.ExpectNoComplaints()
 }
 
 // TestReportOfMisses checks that points that miss the SLA are crosses, inside a ring where they are analytic as well,
@@ -195,7 +196,7 @@ func TestReportOfMisses(t *testing.T) {
 		table := NewTable(onGPU(t, gpu, 0), Metadata{})
 		bounds := mustParse(t, "p99_ttft_ms <= 1200")
 		b := openReport(t, ReportData{Title: gpu, Table: table, Analysis: Analysis{Constraints: bounds}})
-		d := eval[string](b, `[...document.querySelectorAll(".chart .infeasible")].map((p) => p.getAttribute("d")).join("")`)
+		d := pagetest.Eval[string](b, `[...document.querySelectorAll(".chart .infeasible")].map((p) => p.getAttribute("d")).join("")`)
 		strokes, rings := strings.Count(d, "l"), strings.Count(d, "z")
 		if strokes == 0 || 2*rings != strokes*want.rings {
 			t.Errorf("%s: %d strokes and %d rings", gpu, strokes, rings)
@@ -207,17 +208,17 @@ func TestReportOfMisses(t *testing.T) {
 		if details := textOf(b, "#details"); strings.Contains(details, "⚠ Its timing is analytic, a roofline: ±40 % prefill") != want.caution {
 			t.Errorf("%s: the details of the suggestion are\n%s", gpu, details)
 		}
-		b.expectNoComplaints()
+		b.ExpectNoComplaints()
 	}
 }
 
 // TestWordsAreNotCut checks that the names of GPUs, whose letters are wide, fit into their column.
 func TestWordsAreNotCut(t *testing.T) {
 	b := openReport(t, ReportData{Title: "Words", Table: NewTable(slices.Concat(onGPU(t, "b200_sxm", 0), onGPU(t, "mi300x", 0)), Metadata{})})
-	if cut := eval[[]string](b, `[...document.querySelectorAll("#table td.text")].filter((td) => td.scrollWidth > td.clientWidth).map((td) => td.textContent)`); len(cut) > 0 {
+	if cut := pagetest.Eval[[]string](b, `[...document.querySelectorAll("#table td.text")].filter((td) => td.scrollWidth > td.clientWidth).map((td) => td.textContent)`); len(cut) > 0 {
 		t.Errorf("cells are cut: %q", cut)
 	}
-	b.expectNoComplaints()
+	b.ExpectNoComplaints()
 }
 
 // TestExtrapolationIsAlwaysShown checks that a share that is equal at all points is not left out as uninteresting.

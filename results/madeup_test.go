@@ -29,7 +29,7 @@ func madeUpRows(seed uint64) []Row {
 }
 
 func madeUpRow(rng *rand.Rand, index, workers int, policy string, budget, concurrency int) Row {
-	config, _ := simcore.DefaultConfig().Resolve()
+	config, _ := gridspec.DefaultConfig().Resolve()
 	config.Load.Mode, config.Load.Concurrency = simcore.LoadConcurrency, concurrency
 	config.Deployment.Workers = workers
 	config.Engine.MaxNumBatchedTokens = budget

@@ -2,11 +2,10 @@ package results
 
 import (
 	"embed"
-	"encoding/json"
 	"fmt"
-	"html/template"
 	"io"
-	"strings"
+
+	"github.com/servegrid/servegrid/results/htmlpage"
 )
 
 // ReportData is what a report shows.
@@ -27,9 +26,9 @@ var reportFiles embed.FS
 
 // The report's style sheet and scripts, in the order in which the page needs them.
 var (
-	reportStyles  = []string{"report/page.css", "report/chart.css", "report/table.css", "report/print.css"}
+	reportStyles  = []string{"report/chart.css", "report/table.css"}
 	reportScripts = []string{
-		"report/data.js", "report/dom.js", "report/timing.js", "report/scale.js", "report/color.js", "report/frontier.js", "report/chart.js",
+		"report/data.js", "report/timing.js", "report/color.js", "report/frontier.js", "report/chart.js",
 		"report/legend.js", "report/details.js", "report/filter.js", "report/table.js", "report/multiples.js", "report/main.js",
 	}
 )
@@ -41,45 +40,11 @@ func WriteReport(w io.Writer, d ReportData) error {
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	data, err := json.Marshal(payload) // escapes <, > and &, so that no value can end the script element
-	if err != nil {
-		return fmt.Errorf("report: %w", err)
-	}
-	styles, err := joinFiles(reportStyles)
-	if err != nil {
-		return fmt.Errorf("report: %w", err)
-	}
-	scripts, err := joinFiles(reportScripts)
-	if err != nil {
-		return fmt.Errorf("report: %w", err)
-	}
-	page, err := template.ParseFS(reportFiles, "report/page.html")
-	if err != nil {
-		return fmt.Errorf("report: %w", err)
-	}
-	err = page.Execute(w, struct {
-		Title  string
-		Style  template.CSS
-		Script template.JS
-		Data   template.JS
-	}{d.Title, template.CSS(styles), template.JS(scripts), template.JS(data)})
+	err = htmlpage.Write(w, htmlpage.Page{
+		Title: d.Title, Files: reportFiles, Body: "report/body.html", Styles: reportStyles, Scripts: reportScripts, Data: payload,
+	})
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	return nil
-}
-
-// PageStyle is the style sheet that the report shares with the other pages of the program.
-func PageStyle() (string, error) { return joinFiles([]string{"report/page.css", "report/print.css"}) }
-
-func joinFiles(names []string) (string, error) {
-	var b strings.Builder
-	for _, name := range names {
-		content, err := reportFiles.ReadFile(name)
-		if err != nil {
-			return "", err
-		}
-		b.Write(content)
-	}
-	return b.String(), nil
 }

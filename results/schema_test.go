@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/servegrid/servegrid/gridspec"
-	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/metrics"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
@@ -82,7 +81,7 @@ func TestNonFiniteMetricsAreNull(t *testing.T) {
 
 // point is a row with the axes only.
 func point(axes ...gridspec.AxisValue) Row {
-	config, _ := simcore.DefaultConfig().Resolve()
+	config, _ := gridspec.DefaultConfig().Resolve()
 	return Row{ID: "x", Status: StatusOK, Point: gridspec.Point{Config: config, Axes: axes}}
 }
 

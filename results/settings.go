@@ -10,7 +10,7 @@ import (
 	"github.com/servegrid/servegrid/simcore"
 )
 
-// setting is one leaf of the simulator's configuration.
+// setting is one leaf of a point's configuration.
 type setting struct {
 	// path is the key path in a spec, such as "engine.block_size".
 	path      string
@@ -23,14 +23,14 @@ type setting struct {
 
 // settings lists every leaf of the configuration in the order of its declaration.
 func settings() []setting {
-	all := leaves(reflect.TypeFor[simcore.Config](), "", nil)
+	all := leaves(reflect.TypeFor[gridspec.Config](), "", nil)
 	byPath := make(map[string]*setting, len(all))
 	for i := range all {
 		byPath[all[i].path] = &all[i]
 	}
 	for i := range all {
-		if rest, ok := strings.CutPrefix(all[i].path, estimatePath); ok {
-			all[i].doc = settingDocs["timing."+rest]
+		if like, ok := all[i].estimate(); ok {
+			all[i].doc = settingDocs[like]
 		}
 		common := all[i].common()
 		if p, d := byPath["prefill."+common], byPath["decode."+common]; p != nil && d != nil {
@@ -40,8 +40,16 @@ func settings() []setting {
 	return all
 }
 
-// estimatePath starts the settings of the KV router's estimate of prefill times, which are those of the timing section.
-const estimatePath = "router.prefill_timing."
+// estimate returns the setting of the timing section that a setting is like: how long passes take as the KV router or
+// the planner reckons.
+func (s setting) estimate() (like string, ok bool) {
+	for _, section := range []string{"router.prefill_timing.", "planner.bootstrap_timing."} {
+		if rest, ok := strings.CutPrefix(s.path, section); ok {
+			return "timing." + rest, true
+		}
+	}
+	return "", false
+}
 
 // common is the path of the setting in an aggregated deployment.
 func (s setting) common() string {
@@ -55,6 +63,10 @@ func leaves(t reflect.Type, prefix string, index []int) []setting {
 	var out []setting
 	for _, f := range reflect.VisibleFields(t) {
 		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous {
+			out = append(out, leaves(f.Type, prefix, append(slices.Clone(index), f.Index...))...)
+			continue
+		}
 		if !f.IsExported() || key == "-" || key == "" || len(f.Index) != 1 {
 			continue
 		}
@@ -95,7 +107,7 @@ func leafKind(t reflect.Type) (gridspec.Kind, bool) {
 // the stages.
 func (s setting) value(config reflect.Value) (gridspec.Value, bool) {
 	v := config.FieldByIndex(s.index)
-	c := config.Addr().Interface().(*simcore.Config)
+	c := config.Addr().Interface().(*gridspec.Config)
 	if c.Deployment.Mode == simcore.ModeDisaggregated && s.prefill != nil {
 		p := config.FieldByIndex(s.prefill)
 		if p.Equal(config.FieldByIndex(s.decode)) == s.ofStage() {

@@ -48,8 +48,7 @@ type workloadGoldens struct {
 const workloadGoldensFile = "testdata/golden/workloads.json.gz"
 
 // workloadDifferences says where we do otherwise than a reference, and why; docs/workloads.md tells users the same. The
-// value is what our message holds when we refuse what it accepts; "accepted" when we accept what it refuses; "skip: why"
-// when the run is of no use.
+// value is what our message holds when we refuse what it accepts; "accepted" when we accept what it refuses.
 var workloadDifferences = map[string]string{
 	// A file's content decides how it is read, not its name.
 	"reference/bad_dy_gz_named_plain":    "accepted",
@@ -75,9 +74,6 @@ var workloadDifferences = map[string]string{
 	"peer/ais_mc_in0":    "input_length is 0",
 	"peer/ais_mc_nots":   "has no timestamp",
 	"probe/m_nots2":      "has no timestamp",
-
-	"peer/ais_mc_out0": "skip: open: the run lasts until its last prefill",
-	"peer/bad_out0":    "skip: open: the run lasts until its last prefill",
 }
 
 // TestGoldenWorkloads replays recorded runs over all trace formats: those of the reference with its rules, and those of
@@ -107,9 +103,6 @@ func TestGoldenWorkloads(t *testing.T) {
 
 func (c workloadCase) check(t *testing.T, dir string) {
 	difference := workloadDifferences[c.Name]
-	if why, ok := strings.CutPrefix(difference, "skip: "); ok {
-		t.Skip(why)
-	}
 	out := t.TempDir()
 	report, requests := filepath.Join(out, "report.json"), filepath.Join(out, "requests.jsonl")
 	got := runCommand(t, append(c.arguments(dir), "--report-json", report, "--report-jsonl", requests)...)

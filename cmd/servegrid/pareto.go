@@ -25,6 +25,7 @@ type analysisFlags struct {
 	by                 []string
 	epsilon            float64
 	firstOfTies        bool
+	costAgainstSLA     bool
 }
 
 func (f *analysisFlags) add(cmd *cobra.Command) {
@@ -35,6 +36,7 @@ func (f *analysisFlags) add(cmd *cobra.Command) {
 	fs.BoolVar(&f.noSLA, "no-sla", false, "leave out the file's own constraints, which come from the SLA of its spec")
 	fs.StringSliceVar(&f.by, "by", nil, "columns with a frontier for each value, or none; the default is the traffic: workload axes and the model")
 	fs.Float64Var(&f.epsilon, "epsilon", 0, "relative difference that does not matter: 0.01 is 1 %")
+	fs.BoolVar(&f.costAgainstSLA, "cost-against-sla", false, "the frontier of GPU-hours against SLA attainment: --minimize gpu_hours --maximize sla_attainment --no-sla")
 	fs.BoolVar(&f.firstOfTies, "first-of-ties", false, "keep only the first of rows that are equal in every objective")
 }
 
@@ -62,6 +64,14 @@ func (f *analysisFlags) load(st *state, path string) (*results.Table, results.An
 // analysis is that of the file with what the flags change.
 func (f *analysisFlags) analysis(t *results.Table) (results.Analysis, error) {
 	a := t.Analysis()
+	if f.costAgainstSLA {
+		if len(f.maximize)+len(f.minimize) > 0 {
+			return a, errors.New("--cost-against-sla has objectives of its own; leave --maximize and --minimize out")
+		}
+		own := *f
+		own.costAgainstSLA, own.noSLA, own.minimize, own.maximize = false, true, []string{"gpu_hours"}, []string{"sla_attainment"}
+		return own.analysis(t)
+	}
 	if len(f.maximize)+len(f.minimize) > 0 {
 		a.Objectives = nil
 	} else if len(t.Metadata.Objectives) == 0 {

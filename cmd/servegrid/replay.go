@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/planner"
 	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/metrics"
 	"github.com/servegrid/servegrid/simcore/router"
@@ -136,10 +137,11 @@ func replay(cmd *cobra.Command, st *state, f *replayFlags, traces []string) erro
 		return err
 	}
 	started := time.Now()
-	report, err := simcore.Run(ctx, point.Config, w, opt)
+	outcome, err := planner.Run(ctx, point.Config.Config, point.Config.Planner, w, opt)
 	if err != nil {
 		return err
 	}
+	report := outcome.Report
 	wall := time.Since(started)
 	if err := records.close(); err != nil {
 		return err
@@ -147,11 +149,11 @@ func replay(cmd *cobra.Command, st *state, f *replayFlags, traces []string) erro
 	if point.GPUPrice != (metrics.GPUPrice{}) || point.Config.Stages()[0].Timing.GPU != "" {
 		*report = report.WithCost(point.GPUPrice, point.Config.GPUs())
 	}
-	path, err := writeReportJSON(f.reportJSON, st.now(), report, point.Config, w, wall)
+	path, err := writeReportJSON(f.reportJSON, st.now(), report, point.Config.Config, w, wall)
 	if err != nil {
 		return err
 	}
-	return printReport(st.stdout, report, point.Config, wall, path)
+	return printReport(st.stdout, report, point.Config.Config, wall, path)
 }
 
 // workloadNotes says what people should know about where the requests come from.

@@ -56,7 +56,7 @@ func reproduceCommand(p gridspec.Point) string {
 
 // configDifferences lists the settings of a configuration that are not the defaults. What both stages of a disaggregated
 // deployment have is said once.
-func configDifferences(c simcore.Config) []string {
+func configDifferences(c gridspec.Config) []string {
 	standard := standardConfig()
 	if c.Deployment.Mode != simcore.ModeDisaggregated {
 		return differences("", c, standard)
@@ -95,8 +95,8 @@ func priceDifferences(p gridspec.Point) []string {
 }
 
 // standardConfig is what a replay without any settings has.
-var standardConfig = sync.OnceValue(func() simcore.Config {
-	c, _ := simcore.DefaultConfig().Resolve()
+var standardConfig = sync.OnceValue(func() gridspec.Config {
+	c, _ := gridspec.DefaultConfig().Resolve()
 	return c
 })
 
@@ -111,10 +111,14 @@ func appendDifferences(out []string, prefix string, settings, defaults reflect.V
 	t := settings.Type()
 	for i := range t.NumField() {
 		key, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		got, standard := settings.Field(i), defaults.Field(i)
+		if t.Field(i).Anonymous {
+			out = appendDifferences(out, prefix, got, standard)
+			continue
+		}
 		if key == "" || key == "-" {
 			continue
 		}
-		got, standard := settings.Field(i), defaults.Field(i)
 		switch {
 		case got.Kind() == reflect.Struct:
 			out = appendDifferences(out, prefix+key+".", got, standard)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/planner"
 	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/engine"
@@ -23,11 +24,14 @@ const requestsFolder = "requests"
 // simulateWithRecords simulates one point and writes the record of every request beside the results.
 func (j *sweepJob) simulateWithRecords(ctx context.Context, job sweep.Job) (*simcore.Report, error) {
 	var records []simcore.RequestRecord
-	report, err := simcore.Run(ctx, job.Point.Config, job.Workload, simcore.Options{
+	out, err := planner.Run(ctx, job.Point.Config.Config, job.Point.Config.Planner, job.Workload, simcore.Options{
 		Records: func(r simcore.RequestRecord) { records = append(records, r) },
 	})
-	if err != nil || job.ID == "" {
-		return report, err
+	if err != nil {
+		return nil, err
+	}
+	if job.ID == "" {
+		return out.Report, nil
 	}
 	path := j.recordsPath(job.ID)
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
@@ -37,7 +41,7 @@ func (j *sweepJob) simulateWithRecords(ctx context.Context, job sweep.Job) (*sim
 	if err := results.WriteFile(path, func(w io.Writer) error { return results.WriteParquet(w, t) }); err != nil {
 		return nil, &sweep.EnvironmentError{Err: err}
 	}
-	return report, nil
+	return out.Report, nil
 }
 
 // missingRecords says how many points have no file of records; empty means none.

@@ -19,8 +19,6 @@ const numericColumns = report.columns.filter(isNumeric);
 const plottable = numericColumns.filter((column) => column.role === "metric");
 const statusColumn = columnsByName.get("status");
 
-const plural = (n, thing) => `${n.toLocaleString("en-US")} ${thing}${n === 1 ? "" : "s"}`;
-
 // The rows that differ only in their replicate are one candidate: its first row stands for it, with the means of the
 // rows that count. Without replicates every row is one.
 const membersOf = new Map();
@@ -116,16 +114,6 @@ function title(column) {
   const words = column.name.replace(/_(ms|rps)$|_(tok_s|usd|kwh|j)(?=_|$)|_s$/, "").split("_");
   const text = words.map((w) => abbreviations.get(w) || w).join(" ");
   return text.charAt(0).toUpperCase() + text.slice(1);
-}
-
-// formatNumber shows four significant digits, with separators, or an exponent far from one.
-function formatNumber(value) {
-  const size = Math.abs(value);
-  if (value === 0) return "0";
-  if (size >= 1e9 || size < 1e-4) return value.toExponential(2);
-  if (Number.isInteger(value)) return value.toLocaleString("en-US");
-  const digits = Math.max(0, Math.min(6, 3 - Math.floor(Math.log10(size))));
-  return value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
 function formatValue(value) {

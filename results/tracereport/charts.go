@@ -3,6 +3,7 @@ package tracereport
 import (
 	"fmt"
 
+	"github.com/servegrid/servegrid/results/htmlpage"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
@@ -89,7 +90,7 @@ func lengthsChart(title, unit string, first, second workload.Histogram, firstNam
 func (s Summary) reuseChart() chart {
 	c := chart{
 		Title: "Reuse by cache size", XLabel: "tokens that the cache holds", YLabel: "% of the full blocks of prompts",
-		Note: fmt.Sprintf("least recently used blocks go first; without a limit %s %%", number(100*s.Reuse.Ideal)),
+		Note: fmt.Sprintf("least recently used blocks go first; without a limit %s %%", htmlpage.Number(100*s.Reuse.Ideal)),
 	}
 	line := series{Dots: len(s.Reuse.LRU) < 40}
 	for _, size := range s.Reuse.LRU {

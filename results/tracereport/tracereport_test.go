@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/servegrid/servegrid/results/htmlpage"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
@@ -96,7 +97,7 @@ func TestTicks(t *testing.T) {
 	if got := powers(16, 100); len(got) != 3 || got[0] != 16 {
 		t.Errorf("%v", got)
 	}
-	if got := label(1_500_000) + " " + label(20) + " " + label(.125) + " " + whole(-1234567); got != "1.5M 20 0.125 -1,234,567" {
+	if got := label(1_500_000) + " " + label(20) + " " + label(.125) + " " + htmlpage.Whole(-1234567); got != "1.5M 20 0.125 -1,234,567" {
 		t.Error(got)
 	}
 }

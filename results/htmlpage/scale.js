@@ -45,13 +45,6 @@ function logTicks(a, b) {
   return ticks;
 }
 
-function formatTick(value) {
-  const size = Math.abs(value);
-  if (size >= 1e6 || (size > 0 && size < 1e-3)) return value.toExponential(0).replace("e+", "e");
-  if (size >= 1e4) return `${Number((value / 1e3).toPrecision(6))}k`;
-  return String(Number(value.toPrecision(6)));
-}
-
 // spansDecades says whether a logarithmic axis suits the values.
 function spansDecades(values) {
   let low = Infinity, high = -Infinity;

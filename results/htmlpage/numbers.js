@@ -1,0 +1,21 @@
+// Numbers as people read them.
+
+const plural = (n, thing) => `${n.toLocaleString("en-US")} ${thing}${n === 1 ? "" : "s"}`;
+
+// formatNumber shows four significant digits, with separators, or an exponent far from one.
+function formatNumber(value) {
+  const size = Math.abs(value);
+  if (value === 0) return "0";
+  if (size >= 1e9 || size < 1e-4) return value.toExponential(2);
+  if (Number.isInteger(value)) return value.toLocaleString("en-US");
+  const digits = Math.max(0, Math.min(6, 3 - Math.floor(Math.log10(size))));
+  return value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+}
+
+// formatTick is short, for the labels of an axis.
+function formatTick(value) {
+  const size = Math.abs(value);
+  if (size >= 1e6 || (size > 0 && size < 1e-3)) return value.toExponential(0).replace("e+", "e");
+  if (size >= 1e4) return `${Number((value / 1e3).toPrecision(6))}k`;
+  return String(Number(value.toPrecision(6)));
+}
