@@ -154,7 +154,6 @@ func files(c *Config) []*string {
 	out := append(c.Timing.Files(), c.Prefill.Timing.Files()...)
 	out = append(out, c.Decode.Timing.Files()...)
 	out = append(out, c.Router.PrefillTiming.Files()...)
-	out = append(out, c.Planner.BootstrapTiming.Files()...)
 	return append(out, &c.Router.RouterPolicyConfig, &c.Planner.LoadPredictorWarmupTrace)
 }
 

@@ -97,6 +97,8 @@ var nullables = map[string]nullable{
 	"planner.prefill_scale_down_queue_tokens": {-1, "for none"},
 	"planner.decode_scale_up_kv_rate":         {-1, "for none"},
 	"planner.decode_scale_down_kv_rate":       {-1, "for none"},
+	"planner.target_tracking.target":          {0, "for a value that suits the metric"},
+	"planner.target_tracking.prefill_target":  {0, "for a value that suits the metric"},
 	"router.overlap_score_weight":             {router.Unset, "for the two settings that it replaces"},
 	"router.router_queue_threshold":           {router.Unset, "to keep no request in the router"},
 }
@@ -104,6 +106,23 @@ var nullables = map[string]nullable{
 func nullableAt(path string) (nullable, bool) {
 	n, ok := nullables[commonPath(path)]
 	return n, ok
+}
+
+// Nullable reports whether a setting may be null.
+func Nullable(path string) bool {
+	_, ok := nullableAt(path)
+	return ok
+}
+
+// SectionKeys lists the keys of a section of settings; nil when there is no such section.
+func SectionKeys(path string) []string {
+	var keys []string
+	if t, ok := configKeys.sections[path]; ok {
+		for _, f := range jsonFields(t) {
+			keys = append(keys, f.name)
+		}
+	}
+	return keys
 }
 
 // IsNull reports whether a setting may be null and the value of a configuration stands for that.

@@ -28,10 +28,9 @@ func commonPath(path string) string {
 // likeSection is the key path whose meaning and values a setting has: that of an aggregated deployment, or that of the
 // timing section where another section says how long a pass takes.
 func likeSection(path string) string {
-	for _, estimate := range []string{"router.prefill_timing", "planner.bootstrap_timing"} {
-		if rest, ok := strings.CutPrefix(path, estimate); ok && (rest == "" || rest[0] == '.') {
-			return "timing" + rest
-		}
+	const estimate = "router.prefill_timing"
+	if rest, ok := strings.CutPrefix(path, estimate); ok && (rest == "" || rest[0] == '.') {
+		return "timing" + rest
 	}
 	return commonPath(path)
 }

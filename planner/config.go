@@ -1,7 +1,5 @@
 package planner
 
-import "github.com/servegrid/servegrid/simcore/perfmodel"
-
 // Policy names what decides how many workers there are.
 type Policy string
 
@@ -88,12 +86,13 @@ type Config struct {
 	DecodeScaleDownKVRate float64 `json:"decode_scale_down_kv_rate"`
 	// SpeculativeNextN is the number of draft tokens that the planner reckons with.
 	SpeculativeNextN int `json:"speculative_nextn"`
-	// BenchmarkGranularity is the number of steps in which the performance model is filled before the simulation, from timing
-	// tables, a roofline or a profile.
+	// BenchmarkGranularity is the number of steps in which the performance model is filled before the simulation, from the
+	// timing model of the engines.
 	BenchmarkGranularity int `json:"benchmark_granularity"`
-	// BootstrapTiming is the timing model that fills it; unless it names a GPU, a model or a profile, it is that of the
-	// engines.
-	BootstrapTiming perfmodel.Config `json:"bootstrap_timing"`
+	// TargetTracking says how the policy target_tracking decides.
+	TargetTracking TargetTracking `json:"target_tracking"`
+	// Foresight says how the policy foresight looks for the fewest workers.
+	Foresight Foresight `json:"foresight"`
 }
 
 // DefaultConfig is the configuration of a spec without planner: the policy static, and otherwise the defaults of Dynamo's
@@ -124,6 +123,7 @@ func DefaultConfig() Config {
 		DecodeScaleUpKVRate:                 -1,
 		DecodeScaleDownKVRate:               -1,
 		BenchmarkGranularity:                8,
-		BootstrapTiming:                     perfmodel.DefaultConfig(),
+		TargetTracking:                      defaultTargetTracking(),
+		Foresight:                           defaultForesight(),
 	}
 }

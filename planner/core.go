@@ -125,7 +125,7 @@ type proposal []int
 
 // tick decides. The answer says what is wanted of each pool, the workers that start included; nil leaves them.
 func (c *core) tick(in *tickInput) (t Tick, targets []int) {
-	t = c.newTick(in)
+	t = newTick(in)
 	for i, p := range c.pools {
 		p.ready, p.starting = len(in.pools[i].ready), in.pools[i].starting
 	}
@@ -166,7 +166,7 @@ func (c *core) tick(in *tickInput) (t Tick, targets []int) {
 }
 
 // newTick makes a record in which nothing is known yet.
-func (c *core) newTick(in *tickInput) Tick {
+func newTick(in *tickInput) Tick {
 	unknown := Load{
 		DurationSeconds: math.NaN(), Requests: math.NaN(), InputTokens: math.NaN(), OutputTokens: math.NaN(),
 		TTFTMs: math.NaN(), ITLMs: math.NaN(), KVHitRate: math.NaN(),
@@ -178,9 +178,9 @@ func (c *core) newTick(in *tickInput) Tick {
 	if in.traffic != nil {
 		t.Observed = *in.traffic
 	}
-	for i, p := range c.pools {
+	for _, p := range in.pools {
 		t.Pools = append(t.Pools, PoolTick{
-			Ready: len(in.pools[i].ready), Starting: in.pools[i].starting, Target: -1, LowerBound: p.bound,
+			Ready: len(p.ready), Starting: p.starting, Target: -1,
 			EstimatedTTFTMs: math.NaN(), EstimatedITLMs: math.NaN(), RequestsPerSecond: math.NaN(),
 		})
 	}

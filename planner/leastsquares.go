@@ -23,51 +23,68 @@ func (p *plane) sensible(clampFirst bool) bool {
 	return (clampFirst || *first >= 0) && p.slope[1] >= 0
 }
 
-// nonNegative fits a plane without negative slopes: where one would be negative, the load has no effect.
-func nonNegative(samples []sample, dims int) plane {
-	best := leastSquares(samples, dims)
-	if best.slope[0] >= 0 && best.slope[1] >= 0 {
+// nonNegative fits a plane without negative slopes, and not below zero without a load: of the planes that leave some of
+// these out, the best.
+func nonNegative(samples []sample, dims int) (best plane) {
+	if best = leastSquares(samples, dims); best.natural() {
 		return best
 	}
-	least := math.Inf(1)
-	for kept := -1; kept < dims; kept++ {
-		p := alongAxis(samples, kept)
+	best, least := plane{}, math.Inf(1)
+	for parts := range 1 << (dims + 1) {
+		p := fitParts(samples, parts)
 		errors := 0.0
 		for _, s := range samples {
 			e := s.y - p.at(s.x)
 			errors += e * e
 		}
-		if p.slope[0] >= 0 && p.slope[1] >= 0 && errors < least {
+		if p.natural() && errors < least {
 			best, least = p, errors
 		}
 	}
 	return best
 }
 
-// alongAxis fits a plane that rises along one axis only, or along none if that is -1.
-func alongAxis(samples []sample, axis int) plane {
-	meanX, meanY, n := 0.0, 0.0, float64(len(samples))
+// natural tells whether nothing is negative.
+func (p plane) natural() bool { return p.intercept >= 0 && p.slope[0] >= 0 && p.slope[1] >= 0 }
+
+// fitParts fits a plane of which only parts are not zero: bit 0 is the intercept, the others are the slopes.
+func fitParts(samples []sample, parts int) plane {
+	unit := [3]float64{1}
 	for _, s := range samples {
-		meanY += s.y / n
-		if axis >= 0 {
-			meanX += s.x[axis] / n
+		unit[1], unit[2] = max(unit[1], s.x[0]), max(unit[2], s.x[1])
+	}
+	var m [3][4]float64
+	for i := range m {
+		m[i][i] = 1 // what is left out solves to zero
+	}
+	for i := range m {
+		if parts>>i&1 == 0 || unit[i] == 0 {
+			continue
+		}
+		for j := range m {
+			m[i][j] = 0
+			for _, s := range samples {
+				if parts>>j&1 == 1 && unit[j] > 0 {
+					row := [3]float64{1, s.x[0], s.x[1]}
+					m[i][j] += row[i] / unit[i] * row[j] / unit[j]
+				}
+			}
+		}
+		m[i][3] = 0
+		for _, s := range samples {
+			m[i][3] += [3]float64{1, s.x[0], s.x[1]}[i] / unit[i] * s.y
 		}
 	}
-	p := plane{intercept: meanY}
-	if axis < 0 {
-		return p
+	v, ok := eliminate(m, 3)
+	if !ok {
+		return plane{intercept: math.NaN()}
 	}
-	square, product := 0.0, 0.0
-	for _, s := range samples {
-		d := s.x[axis] - meanX
-		square += d * d
-		product += d * (s.y - meanY)
+	for i := range v {
+		if unit[i] > 0 {
+			v[i] /= unit[i]
+		}
 	}
-	if square > 0 {
-		p.slope[axis] = product / square
-		p.intercept -= p.slope[axis] * meanX
-	}
-	return p
+	return plane{intercept: v[0], slope: [2]float64{v[1], v[2]}}
 }
 
 // leastSquares fits a plane to samples of loads with dims numbers: of all that fit equally well the one with the least

@@ -1,6 +1,9 @@
 package planner
 
-import "github.com/servegrid/servegrid/simcore"
+import (
+	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/simcore/metrics"
+)
 
 // Outcome is what a simulation with a planner gives.
 type Outcome struct {
@@ -25,6 +28,26 @@ type Record struct {
 	Events    []simcore.ScalingEvent
 	// TickCount is the number of ticks, those included at which nothing was due.
 	TickCount int
+}
+
+// planning counts what the planner did.
+func (r *Record) planning() *metrics.Planning {
+	p := &metrics.Planning{Ticks: int64(r.TickCount)}
+	for _, d := range r.Decisions {
+		if d.To > d.From {
+			p.ScaleUps++
+		} else {
+			p.ScaleDowns++
+		}
+	}
+	for i := 1; i < len(r.Ticks); i++ {
+		for pool := range r.Ticks[i].Pools {
+			if r.Ticks[i].Pools[pool].Ready != r.Ticks[i-1].Pools[pool].Ready {
+				p.Transitions++
+			}
+		}
+	}
+	return p
 }
 
 // Tick is what the planner saw, reckoned and decided at one time. A number that there is not is NaN.

@@ -12,9 +12,7 @@ import (
 	"sync"
 
 	"github.com/servegrid/servegrid/simcore"
-	"github.com/servegrid/servegrid/simcore/perfmodel"
 	"github.com/servegrid/servegrid/simcore/problem"
-	"github.com/servegrid/servegrid/simcore/rules"
 )
 
 // Policies lists the policies.
@@ -32,10 +30,6 @@ func LoadPredictors() []string { return []string{"constant", "arima", "kalman", 
 // equal runs have equal configurations. The problems name settings by their keys; cfg is the resolved configuration of
 // the simulation that is planned.
 func (c Config) Resolve(cfg simcore.Config) (Config, problem.List) {
-	set, err := rules.For(cfg.Compat)
-	if err != nil {
-		return c, nil // reported with the rest of cfg
-	}
 	l := append(c.checkChoices(), c.checkRanges(rulesFor(cfg.Compat))...)
 	if len(l) > 0 {
 		return c, l
@@ -45,23 +39,17 @@ func (c Config) Resolve(cfg simcore.Config) (Config, problem.List) {
 		return c, nil
 	}
 	c.fit(cfg.Stages(), rulesFor(cfg.Compat), &l)
-	if c.Policy == PolicyDynamo {
+	var problems problem.List
+	switch c.Policy {
+	case PolicyDynamo:
 		l = append(l, c.checkDynamo(cfg)...)
-	}
-	if c.BootstrapsApart() {
-		timing, problems := c.BootstrapTiming.Resolve(set, cfg.Stages()[0].Engine.Type)
-		c.BootstrapTiming = timing.Config
-		l = append(l, problems.Under("bootstrap_timing")...)
-	} else {
-		c.BootstrapTiming = perfmodel.DefaultConfig()
+	case PolicyTargetTracking:
+		c.TargetTracking, problems = c.TargetTracking.resolve(cfg.Stages())
+		l = append(l, problems.Under("target_tracking")...)
+	case PolicyForesight:
+		l = append(l, c.Foresight.check().Under("foresight")...)
 	}
 	return c, l
-}
-
-// BootstrapsApart reports whether another timing model than that of the engines fills the performance model.
-func (c *Config) BootstrapsApart() bool {
-	t := &c.BootstrapTiming
-	return t.GPU != "" || t.Model != "" || t.Profile != ""
 }
 
 // checkChoices reports words that are none of those allowed.
@@ -224,9 +212,6 @@ func (c Config) Portable() Config {
 	if c.LoadPredictorWarmupTrace != "" {
 		c.LoadPredictorWarmupTrace = fileDigest(c.LoadPredictorWarmupTrace)
 	}
-	if c.BootstrapsApart() {
-		c.BootstrapTiming = c.BootstrapTiming.Portable()
-	}
 	return c
 }
 
@@ -271,7 +256,7 @@ func (c Config) Uses(key string) bool {
 	bySLA := byDynamo && c.OptimizationTarget == "sla"
 	predicted := bySLA && c.EnableThroughputScaling
 	if section, _, below := strings.Cut(key, "."); below {
-		return section == string(c.Policy) || section == "bootstrap_timing" && bySLA
+		return section == string(c.Policy)
 	}
 	switch key {
 	case "policy":

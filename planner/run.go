@@ -23,6 +23,17 @@ func Run(ctx context.Context, cfg simcore.Config, p Config, w *workload.Workload
 	if err := problems.Err(); err != nil {
 		return nil, err
 	}
+	if rulesFor(cfg.Compat).PolynomialEngines {
+		cfg = polynomialEngines(cfg)
+	}
+	var plan *staffing
+	if p.Policy == PolicyForesight {
+		var err error
+		if plan, err = foresee(ctx, cfg, p, w); err != nil {
+			return nil, err
+		}
+		cfg, resolved = plan.with(cfg), plan.with(resolved)
+	}
 	record := &Record{Pools: poolNames(resolved), Config: p}
 	gpus := newGPUClock(resolved, &p)
 	listen := opt.ScalingEvents
@@ -33,16 +44,27 @@ func Run(ctx context.Context, cfg simcore.Config, p Config, w *workload.Workload
 			listen(e)
 		}
 	}
-	scaler, err := newDynamo(resolved, p, record, gpus)
+	switch p.Policy {
+	case PolicyTargetTracking:
+		opt.Autoscaler = newTracker(resolved, p, record, gpus)
+	case PolicyForesight:
+		opt.Autoscaler = newForeseer(resolved, plan, record, gpus)
+	default:
+		scaler, err := newDynamo(resolved, p, record, gpus)
+		if err != nil {
+			return nil, err
+		}
+		if err := scaler.core.warm(ctx); err != nil {
+			return nil, err
+		}
+		opt.Autoscaler = scaler
+	}
+	report, err := simcore.Run(ctx, cfg, w, opt)
 	if err != nil {
 		return nil, err
 	}
-	opt.Autoscaler = scaler
-	if rulesFor(cfg.Compat).PolynomialEngines {
-		cfg = polynomialEngines(cfg)
-	}
-	report, err := simcore.Run(ctx, cfg, w, opt)
-	return &Outcome{Report: report, Record: record}, err
+	report.Planning = record.planning()
+	return &Outcome{Report: report, Record: record}, nil
 }
 
 // poolNames names the pools of a deployment.
@@ -57,7 +79,9 @@ func poolNames(cfg simcore.Config) []string {
 func polynomialEngines(cfg simcore.Config) simcore.Config {
 	for _, t := range []*perfmodel.Config{&cfg.Timing, &cfg.Prefill.Timing, &cfg.Decode.Timing} {
 		if t.Source == perfmodel.SourceTable || t.Source == perfmodel.SourceAuto {
-			*t = perfmodel.Config{Source: perfmodel.SourcePolynomial, TP: t.TP, DP: t.DP, EP: t.EP}
+			polynomial := perfmodel.DefaultConfig()
+			polynomial.Source, polynomial.TP, polynomial.DP, polynomial.EP = perfmodel.SourcePolynomial, t.TP, t.DP, t.EP
+			*t = polynomial
 		}
 	}
 	return cfg

@@ -10,10 +10,9 @@ func (c *core) see(p *pool, in *poolInput) {
 		p.seen = p.seen[:0]
 	}
 	for i := range in.passes {
-		switch w := in.passes[i]; {
-		case newest[w.worker] == i:
-			p.note(w)
-		case p.model != nil && w.wallSeconds > 0:
+		w := &in.passes[i]
+		p.note(*w)
+		if newest[w.worker] != i && p.model != nil && w.wallSeconds > 0 {
 			p.model.observe(in.passes[i : i+1])
 		}
 	}

@@ -20,6 +20,7 @@ const (
 // prompts, passes that only decode and passes that do both are learned apart, each with a regression of its own.
 type storeModel struct {
 	kind   poolKind
+	rules  ruleSet
 	limits limits
 	// stores are one for each kind of pass.
 	stores [3]passStore
@@ -38,7 +39,7 @@ const (
 // newStoreModel makes the model of a pool.
 func newStoreModel(kind poolKind, c *Config, r ruleSet, l limits) *storeModel {
 	m := &storeModel{
-		kind: kind, limits: l,
+		kind: kind, rules: r, limits: l,
 		passTokens:    newMovingAverage(c.MaxNumFPMSamples),
 		promptTokens:  newMovingAverage(c.MaxNumFPMSamples),
 		contextTokens: newMovingAverage(c.MaxNumFPMSamples),
@@ -125,7 +126,16 @@ func (m *storeModel) passMs(prefillTokens, decodes, decodeTokens int64) (float64
 	if x == ([2]float64{}) {
 		return 0, true
 	}
-	return m.stores[kind].at(x)
+	ms, ok := m.stores[kind].at(x)
+	if kind == mixedPass && !m.rules.NoNegativeSlopes {
+		// A pass that does both takes no less than one that does either.
+		for _, part := range []struct{ prefillTokens, decodes, decodeTokens int64 }{{prefillTokens, 0, 0}, {0, decodes, decodeTokens}} {
+			if alone, known := m.passMs(part.prefillTokens, part.decodes, part.decodeTokens); known {
+				ms, ok = max(ms, alone), true
+			}
+		}
+	}
+	return ms, ok
 }
 
 func (m *storeModel) ttftMs(w *pass, q ttftQuery) (float64, bool) {

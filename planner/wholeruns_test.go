@@ -60,16 +60,21 @@ func (r wholeRun) simulate(t *testing.T) *Outcome {
 		cfg.Prefill = simcore.Stage{Engine: cfg.Engine, Timing: cfg.Timing}
 		cfg.Decode = cfg.Prefill
 	}
-	p := recordedConfig(t, r.config)
+	return simulateRecorded(t, cfg, recordedConfig(t, r.config), r.trace)
+}
+
+// simulateRecorded runs a simulation of a trace with a planner.
+func simulateRecorded(t *testing.T, cfg simcore.Config, p Config, trace string) *Outcome {
+	t.Helper()
 	resolved, problems := cfg.Resolve()
 	if err := problems.Err(); err != nil {
 		t.Fatal(err)
 	}
-	set, err := rules.For(r.compat)
+	set, err := rules.For(cfg.Compat)
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec := workload.Spec{Trace: &workload.TraceSpec{Path: r.trace, Format: workload.FormatMooncake, BlockSize: 512}}
+	spec := workload.Spec{Trace: &workload.TraceSpec{Path: trace, Format: workload.FormatMooncake, BlockSize: 512}}
 	blocks := resolved.Stages()[0].Engine.BlockSize
 	w, err := spec.Load(context.Background(), workload.Source{Rules: set, EngineBlockSize: blocks})
 	if err != nil {
@@ -170,6 +175,7 @@ func TestWholeRunsOfDynamo13(t *testing.T) {
 			name: "b03_agg_loadtarget", workers: []int{2}, engine: `{"num_gpu_blocks":2048}`,
 			config: config(`"optimization_target":"load","decode_scale_up_kv_rate":60,"decode_scale_down_kv_rate":20`),
 		},
+		{name: "b04_disagg_sla_both_startup30_run2", workers: []int{1, 1}, engine: `{"startup_time":30}`, config: config(both)},
 		{name: "b05_disagg_throughput", workers: []int{1, 1}, engine: `{"num_gpu_blocks":2048}`, config: config(`"optimization_target":"throughput"`)},
 		{
 			name: "b06_disagg_loadtarget_startup20", workers: []int{1, 1}, engine: `{"num_gpu_blocks":2048,"startup_time":20}`,

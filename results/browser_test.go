@@ -184,7 +184,7 @@ func checkControls(t *testing.T, b *pagetest.Browser) {
 
 func checkSections(t *testing.T, b *pagetest.Browser, d ReportData) {
 	for selector, want := range map[string]string{
-		"#failures": "the simulation took longer than 5m", "#spec": "deployment.workers: [1, 2, 4, 8]", "#summary": "312 points", "#title": d.Title,
+		"#cliffs": "kept at workers 4, lost from 2 down", "#failures": "the simulation took longer than 5m", "#spec": "deployment.workers: [1, 2, 4, 8]", "#summary": "312 points", "#title": d.Title,
 	} {
 		if got := pagetest.Eval[string](b, `document.querySelector("`+selector+`").innerText`); !strings.Contains(got, want) {
 			t.Errorf("%s lacks %q:\n%s", selector, want, got)

@@ -9,7 +9,13 @@ import (
 
 // WriteJSON writes the table as a JSON array with one object a row and every column in each; a null is null.
 // Each object is on a line of its own.
-func WriteJSON(w io.Writer, t *Table) error {
+func WriteJSON(w io.Writer, t *Table) error { return writeJSON(w, t, "[\n", ",\n", "]\n") }
+
+// WriteJSONLines writes the same objects, one a line, without an array around them.
+func WriteJSONLines(w io.Writer, t *Table) error { return writeJSON(w, t, "", "\n", "") }
+
+// writeJSON writes the rows as JSON objects with something before, between and after them.
+func writeJSON(w io.Writer, t *Table, before, between, after string) error {
 	out := bufio.NewWriter(w)
 	keys := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
@@ -19,12 +25,12 @@ func WriteJSON(w io.Writer, t *Table) error {
 		}
 		keys[i] = string(key)
 	}
-	out.WriteByte('[')
+	out.WriteString(before)
 	for row := range t.Rows() {
 		if row > 0 {
-			out.WriteByte(',')
+			out.WriteString(between)
 		}
-		out.WriteString("\n{")
+		out.WriteByte('{')
 		for i, c := range t.Columns {
 			value, err := json.Marshal(c.plain(row))
 			if err != nil {
@@ -39,7 +45,10 @@ func WriteJSON(w io.Writer, t *Table) error {
 		}
 		out.WriteByte('}')
 	}
-	out.WriteString("\n]\n")
+	if t.Rows() > 0 {
+		out.WriteByte('\n')
+	}
+	out.WriteString(after)
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("json: %w", err)
 	}

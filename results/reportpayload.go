@@ -26,6 +26,8 @@ type reportPayload struct {
 	Counted    []bool `json:"counted,omitempty"`
 	// Closest holds, for each traffic without a frontier, the point that misses the constraints by least.
 	Closest []reportClosest `json:"closest"`
+	// Cliffs say where axes lose the SLA.
+	Cliffs []reportCliff `json:"cliffs"`
 	// Cautions are those of [Candidates.Cautions].
 	Cautions  []string          `json:"cautions"`
 	Commands  *reportCommands   `json:"commands,omitempty"`
@@ -82,7 +84,7 @@ func newReportPayload(d ReportData) (*reportPayload, error) {
 	d.Objectives = reportObjectives(d)
 	p := &reportPayload{
 		Title: d.Title, Rows: marked.Rows(), Objectives: d.Objectives, Constraints: reportBounds(d.Constraints), By: []string{},
-		Infeasible: []int{}, Frontier: []int{}, Closest: []reportClosest{}, Cautions: []string{}, Spec: marked.Metadata.Spec, Versions: marked.Metadata.Versions,
+		Infeasible: []int{}, Frontier: []int{}, Closest: []reportClosest{}, Cliffs: []reportCliff{}, Cautions: []string{}, Spec: marked.Metadata.Spec, Versions: marked.Metadata.Versions,
 		Workloads: marked.Metadata.Workloads, Commands: newReportCommands(commands),
 	}
 	p.By = append(p.By, d.By...)
@@ -92,6 +94,7 @@ func newReportPayload(d ReportData) (*reportPayload, error) {
 		}
 	}
 	marked.deleteColumns(FrontierColumn, FeasibleColumn)
+	p.Cliffs = reportCliffs(d)
 	p.Constants, p.Columns = reportConstants(d), reportColumns(d)
 	return p, nil
 }

@@ -70,3 +70,12 @@ const (
 	WorkerDraining
 	WorkerRemoved
 )
+
+// String is the word for it: requested, ready, cancelled, draining or removed.
+func (k ScalingKind) String() string {
+	words := [...]string{"requested", "ready", "cancelled", "draining", "removed"}
+	if int(k) < 0 || int(k) >= len(words) {
+		return "unknown"
+	}
+	return words[k]
+}

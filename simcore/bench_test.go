@@ -82,6 +82,71 @@ func BenchmarkRunTiers(b *testing.B) {
 	}
 }
 
+// BenchmarkRunScaled simulates the same hour with an autoscaler that adds and removes a worker in turn and hears of every pass,
+// from runs of passes or one by one. The name says workers x tokens per KV block.
+func BenchmarkRunScaled(b *testing.B) {
+	w, err := workload.PresetSpec{Name: workload.PresetChat, Seed: 1}.Generate()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, size := range []struct{ workers, block int }{{4, 512}, {8, 64}} {
+		for _, every := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%dx%d/every=%v", size.workers, size.block, every), func(b *testing.B) {
+				cfg := dynamoConfig()
+				cfg.Deployment.Workers, cfg.Engine.BlockSize = size.workers, size.block
+				b.ReportAllocs()
+				passes := 0
+				for b.Loop() {
+					scaler := &flapping{workers: size.workers}
+					if _, err := Run(context.Background(), cfg, w, Options{Autoscaler: scaler, everyPass: every}); err != nil {
+						b.Fatal(err)
+					}
+					passes += scaler.passes
+				}
+				b.ReportMetric(float64(passes)/b.Elapsed().Seconds(), "passes/s")
+			})
+		}
+	}
+}
+
+// flapping adds a worker and removes one in turn, every 10 s.
+type flapping struct {
+	workers, ticks, passes int
+	targets                [1]int
+}
+
+func (f *flapping) NextTickMs() float64 { return float64(f.ticks+1) * 10_000 }
+
+func (f *flapping) Pass(*PassMetrics) { f.passes++ }
+
+func (f *flapping) Tick(float64, []PoolState) []int {
+	f.ticks++
+	f.targets[0] = f.workers + f.ticks%2
+	return f.targets[:]
+}
+
+// TestScaledPassesAllocateNothing checks that a simulation with an autoscaler that hears of four times the passes allocates no
+// more often.
+func TestScaledPassesAllocateNothing(t *testing.T) {
+	for _, opt := range []Options{{}, {everyPass: true}, {model: growing{}}} {
+		allocs := func(output int) float64 {
+			w := requestsOf(t, 200, output, 40)
+			cfg := DefaultConfig()
+			cfg.Engine.BlockSize, cfg.Deployment.Workers = 64, 2
+			return testing.AllocsPerRun(3, func() {
+				opt.Autoscaler = &flapping{workers: 2}
+				if _, err := Run(context.Background(), cfg, w, opt); err != nil {
+					t.Fatal(err)
+				}
+			})
+		}
+		// A longer run has more ticks, each of which adds or removes a worker.
+		if few, many := allocs(200), allocs(800); many > few+100 {
+			t.Errorf("%+v: %v allocations for 200 output tokens a request, %v for 800", opt, few, many)
+		}
+	}
+}
+
 // BenchmarkRunSessions simulates coding agents, whose turns couple the workers.
 func BenchmarkRunSessions(b *testing.B) {
 	w, err := workload.PresetSpec{Name: workload.PresetAgentic, Requests: 12_000, Rate: 2, Seed: 1}.Generate()

@@ -34,10 +34,12 @@ func (c *crew) add(w engine.Worker, pool int, m router.Member) (id int32) {
 	c.workers = append(c.workers, w)
 	c.isTouched, c.busyNs, c.requests = append(c.isTouched, false), append(c.busyNs, 0), append(c.requests, 0)
 	c.order = append(c.order, int64(pool)<<32|int64(m.Worker))
-	for int(m.Tier) >= len(c.byTier) {
-		c.byTier = append(c.byTier, 0)
+	if m.Tier >= 0 {
+		for int(m.Tier) >= len(c.byTier) {
+			c.byTier = append(c.byTier, 0)
+		}
+		c.byTier[m.Tier] = id
 	}
-	c.byTier[m.Tier] = id
 	for int(m.Worker) >= len(c.places[pool]) {
 		c.places[pool] = append(c.places[pool], 0)
 	}

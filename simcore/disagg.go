@@ -37,6 +37,8 @@ type disaggregated struct {
 	// destinationFirst reserves room on a decode worker before the prompt is computed, as SGLang does. Otherwise that
 	// follows.
 	destinationFirst bool
+	// unreserved says that prompts are sent without room for them. See [rules.Set].HandoffPaysBudget.
+	unreserved bool
 }
 
 // Handoff is how a request went from prefill to decode. Times are simulated ms, or [engine.Never].
@@ -113,6 +115,7 @@ func (s *simulation) newDisaggregated() (*disaggregated, error) {
 		sessions:         s.sessionOfRequests(),
 		handoffs:         make([]Handoff, s.workload.Requests()),
 		destinationFirst: cfg.Prefill.Engine.Type == engine.TypeSGLang,
+		unreserved:       s.rules.HandoffPaysBudget && cfg.Prefill.Engine.Type != engine.TypeSGLang,
 	}
 	var err error
 	if d.prefill, err = s.environment(cfg.Prefill, engine.Prefill); err != nil {
@@ -526,6 +529,12 @@ func (d *disaggregated) reserve(r int32, now float64) error {
 	}
 	d.handoffs[r].asked = d.asked
 	d.asked++
+	if d.unreserved {
+		d.requests[d.decodeID(r)]++
+		fresh, _, _ := d.decodeWorkers[worker].Reserve(r)
+		d.reserved(r, fresh, now)
+		return nil
+	}
 	q := &d.reservations[worker]
 	q.waiting = append(q.waiting, r)
 	id := d.decodeID(r)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/servegrid/servegrid/simcore/engine"
+	"github.com/servegrid/servegrid/simcore/kvcache/tiers"
 	"github.com/servegrid/servegrid/simcore/metrics"
 	"github.com/servegrid/servegrid/simcore/router"
 )
@@ -20,15 +21,20 @@ type scaling struct {
 	// log collects passes; nil when nobody wants to know.
 	log        *engine.PassLog
 	keepsClock bool // see [rules.Set].TicksKeepClock
+	tiers      *tiers.Hierarchy
 
 	pools  []workforce
 	states []PoolState
-	starts timeHeap // workers by when they are ready, then by pool
+	asked  []starting // all that ever had to start
+	starts timeHeap   // those that do, by when they are ready, then in order
 
 	nextMs float64 // when the next tick is due
 	idle   int     // ticks since anything else was left to happen
 	stood  int     // ticks in a row that did not come later than the one before
 }
+
+// starting is a worker that is not ready at once.
+type starting struct{ pool, worker int32 }
 
 // workforce is the workers of a pool. They are ready in the order of their ids.
 type workforce struct {
@@ -37,6 +43,7 @@ type workforce struct {
 	startupMs                 float64
 	members                   []router.Member // of the ready and draining workers, by seat
 	taken                     []bool          // seats that have a worker
+	tiered                    bool            // there are memory tiers below the workers' GPUs
 
 	sinceMs                                  float64 // when the sums below were brought up to date
 	readyMs, startingMs, drainingMs          float64 // worker time
@@ -78,6 +85,21 @@ func (s *simulation) newScaling() *scaling {
 	return c
 }
 
+// useTiers lets the pools use memory tiers below the GPUs, which so many workers have at the start: those of the first pool,
+// then those of the second.
+func (c *scaling) useTiers(h *tiers.Hierarchy, workers int) {
+	c.tiers = h
+	at := int32(0)
+	for i := range c.pools {
+		w := &c.pools[i]
+		w.tiered = int(at) < workers
+		for seat := range w.members {
+			w.members[seat].Tier = at
+			at++
+		}
+	}
+}
+
 // sit gives a worker the first free seat.
 func (w *workforce) sit(worker int32) router.Member {
 	seat := slices.Index(w.taken, false)
@@ -112,7 +134,11 @@ func (c *scaling) nextStart() float64 {
 	if c == nil {
 		return math.Inf(1)
 	}
-	for len(c.starts) > 0 && !slices.Contains(c.pools[c.starts[0].order].starting, c.starts[0].id) {
+	for len(c.starts) > 0 {
+		s := c.asked[c.starts[0].id]
+		if slices.Contains(c.pools[s.pool].starting, s.worker) {
+			break
+		}
 		c.starts.pop() // it was given up
 	}
 	return c.starts.soonest()
@@ -121,11 +147,11 @@ func (c *scaling) nextStart() float64 {
 // start makes the workers ready that are due by now.
 func (c *scaling) start(now float64, s staff) {
 	for c.nextStart() <= now {
-		due := c.starts.pop()
-		w := &c.pools[due.order]
+		due := c.asked[c.starts.pop().id]
+		w := &c.pools[due.pool]
 		w.account(now)
-		w.starting = slices.DeleteFunc(w.starting, func(id int32) bool { return id == due.id })
-		c.ready(int(due.order), due.id, now, s)
+		w.starting = slices.DeleteFunc(w.starting, func(id int32) bool { return id == due.worker })
+		c.ready(int(due.pool), due.worker, now, s)
 	}
 }
 
@@ -134,7 +160,12 @@ func (c *scaling) ready(pool int, worker int32, now float64, s staff) {
 	w.ready = append(w.ready, worker)
 	w.peaked = max(w.peaked, int64(len(w.ready)))
 	c.tell(now, pool, worker, WorkerReady)
-	s.hire(pool, w.sit(worker), now)
+	m := w.sit(worker)
+	if m.Tier = -1; w.tiered {
+		m.Tier = int32(c.tiers.Join(now))
+	}
+	w.members[m.Seat] = m
+	s.hire(pool, m, now)
 }
 
 func (c *scaling) tell(now float64, pool int, worker int32, kind ScalingKind) {
@@ -184,7 +215,9 @@ func (c *scaling) scale(pool, target int, now float64, s staff) {
 			continue
 		}
 		w.starting = append(w.starting, id)
-		c.starts.push(timed{now + w.startupMs, int32(pool), id})
+		number := int32(len(c.asked))
+		c.asked = append(c.asked, starting{int32(pool), id})
+		c.starts.push(timed{now + w.startupMs, number, number})
 	}
 	for len(w.ready)+len(w.starting) > max(0, target) {
 		if n := len(w.starting); n > 0 {
@@ -219,6 +252,9 @@ func (c *scaling) dismiss(now float64, s staff) {
 			w.removed++
 			c.tell(now, pool, id, WorkerRemoved)
 			s.dismiss(pool, m)
+			if w.tiered {
+				c.tiers.Leave(int(m.Tier), now)
+			}
 			return true
 		})
 	}

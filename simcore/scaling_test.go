@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/servegrid/servegrid/simcore/engine"
-	"github.com/servegrid/servegrid/simcore/kvcache/tiers"
 	"github.com/servegrid/servegrid/simcore/rules"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
@@ -105,25 +104,37 @@ func simulateScaled(t rapid.TB, cfg Config, w *workload.Workload, steps []step, 
 func TestScalingKeepsRequests(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := shape{noCap: true, noZeroOutput: true}
-		w := drawWorkload(rt, s)
-		cfg := drawConfig(rt, s)
-		if rapid.IntRange(0, 3).Draw(rt, "first release") == 0 && cfg.Compat == rules.Dynamo13 {
-			cfg.Compat = rules.Dynamo12
-		}
-		cfg.Tiers = tiers.DefaultConfig()
-		cfg.Engine.StartupTime = rapid.SampledFrom([]float64{0, .002, .03}).Draw(rt, "start-up")
-		steps := drawScript(rt, 1)
-		model := drawModel(rt)
-		got := simulateScaled(rt, cfg, w, steps, Options{model: model})
-		checkScaling(rt, cfg, w, got)
-		if diff := diffScaled(got, simulateScaled(rt, cfg, w, steps, Options{model: model})); diff != "" {
-			rt.Fatalf("a second run differs (-first +second):\n%s", diff)
-		}
-		each := simulateScaled(rt, cfg, w, steps, Options{model: model, everyPass: true})
-		if diff := diffScaled(each, got); diff != "" {
-			rt.Fatalf("(-every pass +runs):\n%s", diff)
-		}
+		checkScaled(rt, drawWorkload(rt, s), drawConfig(rt, s))
 	})
+}
+
+// TestScalingPoolsKeepsRequests checks the same with a pool of prefill workers and one of decode workers.
+func TestScalingPoolsKeepsRequests(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := shape{noCap: true, noZeroOutput: true}
+		checkScaled(rt, drawWorkload(rt, s), drawPools(rt, s))
+	})
+}
+
+func checkScaled(t *rapid.T, w *workload.Workload, cfg Config) {
+	if cfg.Compat == rules.Dynamo13 && rapid.IntRange(0, 2).Draw(t, "release before") == 0 {
+		cfg.Compat = rules.Dynamo12
+	}
+	for _, e := range []*engine.Config{&cfg.Engine, &cfg.Prefill.Engine, &cfg.Decode.Engine} {
+		e.StartupTime = rapid.SampledFrom([]float64{0, .002, .03}).Draw(t, "start-up")
+	}
+	if cfg.Tiers.Enabled() && cfg.Deployment.Mode == ModeDisaggregated {
+		cfg.Tiers.DecodeOffload = rapid.Bool().Draw(t, "decode offload")
+	}
+	steps, model := drawScript(t, len(cfg.Stages())), drawModel(t)
+	got := simulateScaled(t, cfg, w, steps, Options{model: model})
+	checkScaling(t, cfg, w, got)
+	if diff := diffScaled(got, simulateScaled(t, cfg, w, steps, Options{model: model})); diff != "" {
+		t.Fatalf("a second run differs (-first +second):\n%s", diff)
+	}
+	if diff := diffScaled(simulateScaled(t, cfg, w, steps, Options{model: model, everyPass: true}), got); diff != "" {
+		t.Fatalf("(-every pass +runs):\n%s", diff)
+	}
 }
 
 // diffScaled compares two runs. Passes that begin at the same time may be told in another order.
@@ -199,16 +210,21 @@ func checkWorkers(t rapid.TB, cfg Config, got scaled) {
 			t.Fatalf("worker %v drains for ever", k)
 		}
 	}
-	last := len(cfg.Stages()) - 1
 	for _, q := range got.Records {
-		if q.Life.RoutedMs == engine.Never || q.Life.State == engine.Pending {
+		if q.Life.RoutedMs == engine.Never {
 			continue
 		}
-		if last == 0 {
-			if l := lives[key{0, q.Life.Worker}]; q.Life.RoutedMs < l.ready || q.Life.RoutedMs > l.draining || q.Life.LastTokenMs > l.removed {
-				t.Fatalf("request %d was routed at %v ms to worker %d, which took requests from %v to %v, and got its last token at %v, when that was there until %v",
-					q.Request, q.Life.RoutedMs, q.Life.Worker, l.ready, l.draining, q.Life.LastTokenMs, l.removed)
+		worker, ends := key{0, q.Life.Worker}, q.Life.LastTokenMs
+		if q.Handoff != nil {
+			worker.worker, ends = q.Handoff.PrefillWorker, q.Handoff.SourceReleasedMs
+			if l := lives[key{1, q.Life.Worker}]; q.Handoff.DestinationReservedMs != engine.Never && (q.Handoff.DestinationReservedMs < l.ready || q.Life.LastTokenMs > l.removed) {
+				t.Fatalf("request %d had room at %v ms on decode worker %d, which took requests from %v on, and got its last token at %v, when that was there until %v",
+					q.Request, q.Handoff.DestinationReservedMs, q.Life.Worker, l.ready, q.Life.LastTokenMs, l.removed)
 			}
+		}
+		if l := lives[worker]; q.Life.RoutedMs < l.ready || q.Life.RoutedMs > l.draining || ends > l.removed {
+			t.Fatalf("request %d was routed at %v ms to worker %v, which took requests from %v to %v, and was over there at %v, when that was there until %v",
+				q.Request, q.Life.RoutedMs, worker, l.ready, l.draining, ends, l.removed)
 		}
 	}
 }

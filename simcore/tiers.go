@@ -19,6 +19,9 @@ func (s *simulation) newTiers(workers int, pool *engine.Environment) {
 		IDs:           pool.Blocks.IDs,
 	})
 	s.connectTiers(pool)
+	if s.scaling != nil {
+		s.scaling.useTiers(s.tiers, workers)
+	}
 }
 
 // connectTiers lets the workers of a pool use the tiers below them.

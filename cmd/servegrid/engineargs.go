@@ -55,7 +55,7 @@ func moveEngineArgs(flag, role string, engine, spec map[string]any) (notes []str
 		spec[role] = a.stage
 	}
 	a.stage["engine"] = engine
-	a.dropInert(inertEngineArgs, "it is for live serving or planners")
+	a.dropInert(inertEngineArgs, "it is for live serving")
 	a.checkRole()
 	a.moveTiers()
 	a.moveTiming()
@@ -113,7 +113,7 @@ func (a *engineArgs) checkRole() {
 		}
 	}
 	switch {
-	case !given && a.role != roleAggregated:
+	case !given && a.role != roleAggregated && a.compat():
 		a.refuse("worker_type", "is missing; write %q", a.role)
 	case given && role != any(a.role):
 		a.refuse("worker_type", "is %s; the workers of %s are %s", briefly(role), a.flag, a.role)
@@ -185,7 +185,7 @@ func (a *engineArgs) tidy() {
 	if a.engine["block_size"] == any(json.Number("0")) {
 		delete(a.engine, "block_size")
 	}
-	dropNulls(a.engine, "kv_transfer_bandwidth", "gpu_memory_utilization", "mem_fraction_static", "free_gpu_memory_fraction", "sglang", "trtllm")
+	dropNulls(a.engine, "startup_time", "kv_transfer_bandwidth", "gpu_memory_utilization", "mem_fraction_static", "free_gpu_memory_fraction", "sglang", "trtllm")
 	if sglang, ok := a.engine["sglang"].(map[string]any); ok {
 		dropNulls(sglang, "schedule_policy", "schedule_conservativeness")
 	}

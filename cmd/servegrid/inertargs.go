@@ -83,9 +83,8 @@ func jsonNumber(v any) (float64, bool) {
 	return f, err == nil
 }
 
-// inertEngineArgs belong to live serving or to planners.
+// inertEngineArgs belong to live serving.
 var inertEngineArgs = map[string]inertArg{
-	"startup_time":               {atLeast(0), true},
 	"enable_local_indexer":       {anyBool, false},
 	"bootstrap_port":             {port, true},
 	"handoff_session_timeout_ms": {wholeAtLeast(1), false},

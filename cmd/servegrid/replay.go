@@ -47,6 +47,11 @@ type replayFlags struct {
 	reportJSON, reportJSONL, reportParquet  string
 	maxSimTimeSeconds                       float64
 	slaTTFTMs, slaITLMs, slaE2EMs           float64
+	plannerConfig, plannerOutput            string
+	granularity                             int
+
+	// page says where the planner's page goes, as far as its configuration does.
+	page plannerPage
 }
 
 func newReplay(st *state) *cobra.Command {
@@ -106,8 +111,10 @@ What the reference lacks is a section of the grid spec as JSON, such as --timing
 	fs.Float64Var(&f.slaTTFTMs, "sla-ttft-ms", 0, "goodput: bound on the time to first token")
 	fs.Float64Var(&f.slaITLMs, "sla-itl-ms", 0, "goodput: bound on a request's mean inter-token latency")
 	fs.Float64Var(&f.slaE2EMs, "sla-e2e-ms", 0, "goodput: bound on the request latency")
+	fs.StringVar(&f.plannerConfig, plannerFlag, "", "planner in the loop: its configuration as JSON or YAML, or the path of one, such as '{\"optimization_target\":\"sla\",\"ttft\":1500}'")
+	fs.StringVar(&f.plannerOutput, "planner-output", "", "folder for what the planner saw and did: ticks, workers, decisions and events as Parquet and JSON Lines, and its page")
+	fs.IntVar(&f.granularity, granularityFlag, 8, "steps in which the planner's performance model is filled before the simulation")
 	addAICFlags(fs)
-	addIdleFlags(fs)
 	return cmd
 }
 
@@ -149,11 +156,21 @@ func replay(cmd *cobra.Command, st *state, f *replayFlags, traces []string) erro
 	if point.GPUPrice != (metrics.GPUPrice{}) || point.Config.Stages()[0].Timing.GPU != "" {
 		*report = report.WithCost(point.GPUPrice, point.Config.GPUs())
 	}
+	page, err := f.writePlanner(outcome)
+	if err != nil {
+		return err
+	}
 	path, err := writeReportJSON(f.reportJSON, st.now(), report, point.Config.Config, w, wall)
 	if err != nil {
 		return err
 	}
-	return printReport(st.stdout, report, point.Config.Config, wall, path)
+	if err := printText(st.stdout, "%s", scalingText(outcome.Record)); err != nil {
+		return err
+	}
+	if err := printReport(st.stdout, report, point.Config.Config, wall, path); err != nil {
+		return err
+	}
+	return printText(st.stdout, "%s", plannerText(outcome.Record, page))
 }
 
 // workloadNotes says what people should know about where the requests come from.
@@ -187,9 +204,10 @@ func (f *replayFlags) point(cmd *cobra.Command, traces []string) (point *gridspe
 	}
 	b.refuse(f.sections(flags, b.spec))
 	b.refuse(f.refuseSharedPaths(traces))
-	b.refuseIdle(len(traces) > 0)
+	b.noteIdle(len(traces) > 0)
 	f.addLoad(&b)
 	f.addDeployment(&b)
+	f.plannerArgs(&b)
 	work, err := f.workload(cmd, traces)
 	b.refuse(err)
 	b.noWorkload = err != nil

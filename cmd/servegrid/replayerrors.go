@@ -28,6 +28,8 @@ var flagOfKey = map[string]string{
 	"router.router_policy_config":            "--router-policy-config",
 	"router.model_name":                      "--model-name",
 	"router.prefill_timing":                  "--aic-*",
+	"planner":                                "--" + plannerFlag,
+	"planner.benchmark_granularity":          "--" + granularityFlag,
 	"tiers":                                  "--tiers",
 	"load":                                   "--load",
 	"load.speedup":                           "--arrival-speedup-ratio",
@@ -90,7 +92,7 @@ func blameFlag(flags *pflag.FlagSet, p gridspec.Problem) gridspec.Problem {
 }
 
 // inJSON lists the sections that a flag gives as JSON while others give some of their keys.
-var inJSON = map[string]bool{"sla": true, "load": true, "router": true}
+var inJSON = map[string]bool{"sla": true, "load": true, "router": true, "planner": true}
 
 // flagOf finds the flag of a key path, or of the nearest section around it. Some keys have two flags, of which the more
 // special one wins when it is given.

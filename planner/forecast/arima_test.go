@@ -113,6 +113,19 @@ func TestARIMAFallsBack(t *testing.T) {
 	}
 }
 
+// TestReselect checks that a ramp is followed when the order is selected anew, and lagged behind when it is not, on the
+// requests of the run that showed it (planner specification §16, T27).
+func TestReselect(t *testing.T) {
+	var requests []float64
+	for _, pair := range recorded(t, ARIMA)["num_req"] {
+		requests = append(requests, pair[0])
+	}
+	once, anew := missed(t, Config{Kind: ARIMA}, requests), missed(t, Config{Kind: ARIMA, Reselect: true}, requests)
+	if anew > 0.6*once || once < 20 {
+		t.Errorf("off by %.1f requests on average with one selection, by %.1f with several", once, anew)
+	}
+}
+
 // TestConstrain checks that parameters survive the way to free numbers and back, and that all free numbers give a model
 // that is stationary and invertible.
 func TestConstrain(t *testing.T) {

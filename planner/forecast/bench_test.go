@@ -12,7 +12,7 @@ func BenchmarkForecast(b *testing.B) {
 		for _, n := range []int{50, 1000, 10000} {
 			b.Run(fmt.Sprintf("%s/%d", kind, n), func(b *testing.B) {
 				cfg := defaults(kind)
-				cfg.ProphetWindow = n
+				cfg.ProphetWindow = min(n, 1000)
 				p := newPredictor(b, cfg)
 				value := func(i int) float64 { return 100 + 40*math.Sin(float64(i)/9) + 7*math.Sin(float64(i*i)) }
 				for i := range n {

@@ -33,7 +33,7 @@ type Kind string
 const (
 	// Constant expects the last value again.
 	Constant Kind = "constant"
-	// ARIMA fits an autoregressive integrated moving-average model, whose order it selects once, at the fifth value.
+	// ARIMA fits an autoregressive integrated moving-average model, whose order it selects at the fifth value.
 	ARIMA Kind = "arima"
 	// Kalman follows a level and a trend with a Kalman filter.
 	Kalman Kind = "kalman"
@@ -48,6 +48,9 @@ type Config struct {
 	// Log1p makes it learn log(1+value) instead of value; values below 0 count as 0 then, and no forecast is negative. It makes
 	// no difference to the kind constant.
 	Log1p bool
+	// Reselect makes the kind arima select its order anew when a tenth more values have come since, instead of once and for all
+	// at the fifth value, as the reference does: of five values of a ramp it sees just the mean, and lags behind for ever.
+	Reselect bool
 	// IntervalSeconds is the time between two values, in seconds; the kind prophet needs it for its seasons.
 	IntervalSeconds float64
 	// ProphetWindow is the number of latest values that the kind prophet looks at.
@@ -83,7 +86,7 @@ func New(cfg Config) (Predictor, error) {
 		}
 		m = newLevelTrend(cfg.KalmanQLevel, cfg.KalmanQTrend, cfg.KalmanR)
 	case ARIMA:
-		m = &autoARIMA{mayLog: !cfg.Log1p}
+		m = &autoARIMA{straight: cfg.Log1p, reselect: cfg.Reselect}
 	case Prophet:
 		if !(cfg.IntervalSeconds > 0) || cfg.IntervalSeconds > maxInterval {
 			return nil, fmt.Errorf("forecast: IntervalSeconds is %v: the kind prophet needs the time between two values, more than 0 and at most %g s", cfg.IntervalSeconds, float64(maxInterval))

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 // defaults is the configuration of kind with the values of Dynamo's planner.
@@ -110,8 +112,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// FuzzForecast feeds bytes as numbers: whatever comes, forecasts are finite, the same the second time, and not negative
-// where that is promised.
+// FuzzForecast feeds bytes as numbers.
 func FuzzForecast(f *testing.F) {
 	series := func(values ...float64) []byte {
 		var b []byte
@@ -130,21 +131,65 @@ func FuzzForecast(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind byte, log1p bool, data []byte) {
 		cfg := defaults(kinds[int(kind)%len(kinds)])
 		cfg.Log1p = log1p
-		p := newPredictor(t, cfg)
+		var values []float64
 		for i := 0; i+8 <= min(len(data), 40*8); i += 8 {
-			p.Add(math.Float64frombits(binary.LittleEndian.Uint64(data[i:])))
-			got := p.Forecast()
-			if math.IsNaN(got) || math.IsInf(got, 0) {
-				t.Fatalf("%s: forecast %v after %d values", cfg.Kind, got, i/8+1)
-			}
-			if got < 0 && (cfg.Kind != Kalman || log1p) {
-				t.Fatalf("%s: negative forecast %v after %d values", cfg.Kind, got, i/8+1)
-			}
-			if again := p.Forecast(); again != got {
-				t.Fatalf("%s: forecast %v, and %v when asked again", cfg.Kind, got, again)
+			values = append(values, math.Float64frombits(binary.LittleEndian.Uint64(data[i:])))
+		}
+		checkAnySeries(t, cfg, values)
+	})
+}
+
+// TestAnySeries does the same with series of sizes that are seen, and ever greater ones.
+func TestAnySeries(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := defaults(rapid.SampledFrom(kinds).Draw(t, "kind"))
+		cfg.Log1p = rapid.Bool().Draw(t, "log1p")
+		cfg.Reselect = rapid.Bool().Draw(t, "reselect")
+		cfg.ProphetWindow = rapid.IntRange(1, 120).Draw(t, "window")
+		cfg.IntervalSeconds = rapid.SampledFrom([]float64{1e-3, 1, 180, 21600, maxInterval}).Draw(t, "interval")
+		scale := math.Pow(10, float64(rapid.IntRange(-12, 110).Draw(t, "scale")))
+		shape := rapid.SampledFrom([]func(i int) float64{
+			func(int) float64 { return 1 },
+			func(i int) float64 { return float64(i) },
+			func(i int) float64 { return float64(i * i) },
+			func(i int) float64 { return float64(i % 2) },
+			func(i int) float64 { return math.Exp(float64(i)) },
+			func(i int) float64 { return math.Mod(float64(i)*math.Pi, 1) },
+			func(i int) float64 { return -float64(i % 3) },
+		}).Draw(t, "shape")
+		values := make([]float64, rapid.IntRange(0, 40).Draw(t, "length"))
+		for i := range values {
+			values[i] = scale * shape(i)
+		}
+		for range rapid.IntRange(0, 3).Draw(t, "spikes") {
+			if len(values) > 0 {
+				values[rapid.IntRange(0, len(values)-1).Draw(t, "place")] = rapid.Float64().Draw(t, "spike")
 			}
 		}
+		checkAnySeries(t, cfg, values)
 	})
+}
+
+// checkAnySeries feeds values: whatever they are, forecasts are finite, the same the second time, and not negative where that
+// is promised.
+func checkAnySeries(t interface{ Fatalf(string, ...any) }, cfg Config, values []float64) {
+	p, err := New(cfg)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	for i, v := range values {
+		p.Add(v)
+		got := p.Forecast()
+		if math.IsNaN(got) || math.IsInf(got, 0) {
+			t.Fatalf("%s: forecast %v after %d values", cfg.Kind, got, i+1)
+		}
+		if got < 0 && (cfg.Kind != Kalman || cfg.Log1p) {
+			t.Fatalf("%s: negative forecast %v after %d values", cfg.Kind, got, i+1)
+		}
+		if again := p.Forecast(); again != got {
+			t.Fatalf("%s: forecast %v, and %v when asked again", cfg.Kind, got, again)
+		}
+	}
 }
 
 // kinds are all kinds of predictors.

@@ -189,7 +189,7 @@ func (f *arimaFilter) run(values []float64) (logLikelihood float64) {
 		}
 		f.advanceState()
 		if !steady {
-			steady = f.advanceCovariance(&gain, variance)
+			steady = f.advanceCovariance(&gain, variance) && t > 0
 		}
 	}
 	return logLikelihood

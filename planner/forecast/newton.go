@@ -8,8 +8,10 @@ import (
 
 // ascended is a function to maximise by Newton's method.
 type ascended interface {
-	// evaluate returns the value at x and puts its derivatives into gradient.
-	evaluate(x, gradient []float64) (value float64)
+	// value returns the value at x; negative infinity where there is none.
+	value(x []float64) float64
+	// slopes puts the derivatives at x into gradient.
+	slopes(x, gradient []float64)
 	// curvature puts the second derivatives at x into the upper triangle of second.
 	curvature(x []float64, second *mat.SymDense)
 }
@@ -21,18 +23,16 @@ type ascended interface {
 func newtonAscent(f ascended, x []float64, iterations int) {
 	const leastGain = 1e-8
 	s := newtonSearch{f: f, x: x, gradient: make([]float64, len(x)), there: make([]float64, len(x)), second: mat.NewSymDense(len(x), nil)}
-	last := math.Inf(-1)
+	value := f.value(x)
 	for range iterations {
-		value := f.evaluate(x, s.gradient)
 		direction := s.uphill()
 		if direction == nil {
 			return
 		}
-		value = s.climb(direction, value)
-		if math.Abs(value-last) <= leastGain {
+		before := value
+		if value = s.climb(direction, before); value-before <= leastGain {
 			return
 		}
-		last = value
 	}
 }
 
@@ -50,7 +50,7 @@ func (s *newtonSearch) climb(direction []float64, value float64) float64 {
 		for i, at := range s.x {
 			s.there[i] = at + length*direction[i]
 		}
-		if reached := s.f.evaluate(s.there, s.gradient); reached >= value {
+		if reached := s.f.value(s.there); reached >= value {
 			copy(s.x, s.there)
 			return reached
 		}
@@ -61,6 +61,7 @@ func (s *newtonSearch) climb(direction []float64, value float64) float64 {
 // uphill returns the direction of a step: the gradient divided by the magnitudes of the curvature along each of its principal
 // directions. It returns nil when these cannot be found.
 func (s *newtonSearch) uphill() []float64 {
+	s.f.slopes(s.x, s.gradient)
 	s.f.curvature(s.x, s.second)
 	n := len(s.x)
 	for i := range n {

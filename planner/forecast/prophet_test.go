@@ -46,7 +46,7 @@ func TestProphetSeasons(t *testing.T) {
 	}
 }
 
-// TestProphetManyValues checks the search for windows of a hundred values and more: it finds a ramp with one bend.
+// TestProphetManyValues checks a great window: a ramp with a bend is found.
 func TestProphetManyValues(t *testing.T) {
 	cfg := defaults(Prophet)
 	cfg.ProphetWindow = 200

@@ -73,7 +73,7 @@ func (v *view) replicaChart(pool int) timeplot.Chart {
 		return timeplot.Series{Name: name, Colour: colour, Look: timeplot.Steps, AtSeconds: r.at, Values: values}
 	}
 	c := timeplot.Chart{Title: v.ofPool("Workers", pool), Note: "a diamond is a number that was asked for", Series: []timeplot.Series{
-		steps("ready", 0, r.ready), steps("starting", 4, none(r.starting)), steps("draining", 6, none(r.draining)),
+		steps("ready", 0, r.ready), steps("starting", 4, someOf(r.starting)), steps("draining", 6, someOf(r.draining)),
 	}}
 	bound := v.known("lower bound of throughput scaling", 3, timeplot.DashedSteps, func(t *planner.Tick) float64 { return float64(t.Pools[pool].LowerBound) })
 	if slices.ContainsFunc(bound.Values, func(b float64) bool { return b > 1 }) {

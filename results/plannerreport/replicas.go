@@ -2,6 +2,7 @@ package plannerreport
 
 import (
 	"math"
+	"slices"
 
 	"github.com/servegrid/servegrid/simcore"
 )
@@ -106,14 +107,19 @@ func integral(at, values []float64, end float64) float64 {
 
 // none replaces a figure that never is above zero by gaps, so that it is not drawn.
 func none(values []float64) []float64 {
-	for _, v := range values {
-		if v > 0 {
-			return values
-		}
+	if slices.ContainsFunc(values, func(v float64) bool { return v > 0 }) {
+		return values
 	}
-	out := make([]float64, len(values))
-	for i := range out {
-		out[i] = math.NaN()
+	return someOf(values)
+}
+
+// someOf replaces zeros by gaps.
+func someOf(values []float64) []float64 {
+	out := slices.Clone(values)
+	for i, v := range out {
+		if v == 0 {
+			out[i] = math.NaN()
+		}
 	}
 	return out
 }

@@ -152,6 +152,16 @@ function drawTableControls() {
   return (text) => { search.value = text; say(table.filter(text)); };
 }
 
+// drawCliffs says from which value of an axis on the bounds are missed.
+function drawCliffs() {
+  byID("cliffs-card").hidden = report.cliffs.length === 0;
+  const rest = (cliff) => [[cliff.more, "more that lose it"], [cliff.kept, "that keep it at all values"], [cliff.lost, "that never keep it"]]
+    .filter(([n]) => n > 0).map(([n, what]) => `${n} ${what}`).join(" · ");
+  fill(byID("cliffs"), report.cliffs.map((cliff) => html("div", { class: "failure" },
+    html("div", {}, html("div", { class: "reason" }, cliff.axis), html("div", { class: "muted" }, rest(cliff))),
+    html("ul", {}, cliff.lines.map((line) => html("li", {}, line.of ? html("span", { class: "muted" }, `${line.of}: `) : null, line.text))))));
+}
+
 function drawFailures(setFilter) {
   const reasons = columnsByName.get("reason"), errors = columnsByName.get("error");
   const groups = new Map();
@@ -198,6 +208,7 @@ drawSummary();
 drawCautions();
 drawTiles();
 drawFailures(drawTableControls());
+drawCliffs();
 drawSpec();
 drawFooter();
 byID("multiples-note").textContent = `Every point; the line joins the medians${report.constraints.length ? " of those that keep the bounds" : ""}.`;

@@ -7,12 +7,17 @@ package engine
 func (v *VLLM) ReleaseSource(request int32) { v.release(request, &v.env.Requests[request]) }
 
 // Reserve takes the blocks of a request's prompt: it shares the leading ones that are cached, and the others are empty
-// slots until Activate. See [DecodeWorker].
+// slots until Activate. By [rules.Set].HandoffPaysBudget it takes none, and the worker may be busy. See [DecodeWorker].
 func (v *VLLM) Reserve(request int32) (fresh int, ok, never bool) {
 	r := &v.env.Requests[request]
 	blocks := ceilDiv(r.Input, v.blockSize)
 	if int(blocks) > v.cache.Total() {
 		return 0, false, true
+	}
+	if v.env.Rules.HandoffPaysBudget {
+		r.Worker, r.full = v.index, r.Input/v.blockSize
+		cached, _ := v.cache.Match(v.env.sequence(request), int(r.full))
+		return int(blocks-int32(cached)) * int(v.blockSize), true, false
 	}
 	if len(v.running) >= v.maxSeqs {
 		return 0, false, false
@@ -47,6 +52,12 @@ func (v *VLLM) Reserve(request int32) (fresh int, ok, never bool) {
 func (v *VLLM) Activate(request int32) (gaveBack bool) {
 	v.leaveRun()
 	r := &v.env.Requests[request]
+	if v.env.Rules.HandoffPaysBudget {
+		r.State = Waiting
+		v.waiting.pushBack(request)
+		v.queued.add(r)
+		return false
+	}
 	reserved := int(ceilDiv(r.Input, v.blockSize) - r.blocks)
 	for range reserved {
 		v.cache.ReleaseAnonymous()
@@ -56,9 +67,7 @@ func (v *VLLM) Activate(request int32) (gaveBack bool) {
 	v.cache.Hold(v.env.sequence(request), int(r.blocks), int(r.blocks), int(r.full), anonymous) // there is room for that
 	r.blocks, r.partial = r.full, anonymous > 0
 	r.State = Waiting
-	if !v.env.Rules.HandoffPaysBudget {
-		r.computed = r.Input
-	}
+	r.computed = r.Input
 	v.enqueue(request)
 	v.queued.add(r)
 	if v.reserving || v.waiting.len() == 1 {

@@ -61,6 +61,8 @@ type Report struct {
 	Tiers *Tiers
 	// Scaling is set for deployments whose number of workers an autoscaler changes.
 	Scaling *Scaling
+	// Planning is set for runs with a planner.
+	Planning *Planning
 	// AgentX is set for the AgentX scenario.
 	AgentX *AgentX
 	// Goodput is set when the SLA has a bound.
@@ -241,6 +243,7 @@ func buildFields() []Field {
 		HigherIsBetter, func(r *Report) *Summary { return &r.OutputTokenThroughputPerUser })...)
 	fs = append(fs, tierFields()...)
 	fs = append(fs, scalingFields()...)
+	fs = append(fs, planningFields()...)
 	fs = append(fs, agentXFields()...)
 	return append(fs,
 		good("goodput_completed_requests", "requests", "Requests that kept every SLA bound.", true, func(g *Goodput) float64 { return float64(g.CompletedRequests) }),

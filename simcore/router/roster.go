@@ -6,8 +6,8 @@ import "slices"
 type Member struct {
 	// Worker is its id, which no other worker of the pool ever has.
 	Worker int32
-	// Seat is its number in the index and in the router's tables, Tier that in the lower memory tiers. Once a worker is gone
-	// another one may have them.
+	// Seat is its number in the index and in the router's tables, Tier that in the lower memory tiers, or -1 without any. Once
+	// a worker is gone another one may have them.
 	Seat, Tier int32
 }
 

@@ -82,8 +82,9 @@ type Set struct {
 	UnknownPolicyIsFIFO bool
 	// RadixCacheAlwaysOn makes SGLang share prefixes even with prefix caching switched off.
 	RadixCacheAlwaysOn bool
-	// HandoffPaysBudget makes the decode worker of a disaggregated deployment schedule a handed-over prompt within its
-	// token budget, at no time, but for what it had cached. Otherwise the prompt counts as computed.
+	// HandoffPaysBudget makes the vLLM decode worker of a disaggregated deployment schedule a handed-over prompt like any
+	// other, within its token budget, at no time, but for what it had cached: no room is reserved for it beforehand. Otherwise
+	// there is room for all of it, and it counts as computed.
 	HandoffPaysBudget bool
 	// ReservationsTouch makes what a decode worker of vLLM has cached of a prompt count as used, also when there is no room for
 	// the rest of it. Otherwise a reservation that fails leaves no trace.

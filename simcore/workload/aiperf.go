@@ -14,7 +14,8 @@ const defaultCharactersPerToken = 4
 
 // aiperf reads the mooncake_trace format of AIPerf (spec/workloads.md §1.7): rows that state a length, with or without
 // hash ids, or a text, messages or a whole request body. A text is as many tokens as its characters make at a fixed
-// rate, and texts that begin alike share the blocks that they have in common.
+// rate, and texts that begin alike share the blocks that they have in common. A later turn with a timestamp starts then, or
+// when the turn before it has ended, if that is later (§4.1).
 type aiperf struct {
 	spec     TraceSpec
 	rows     badRows
@@ -22,15 +23,23 @@ type aiperf struct {
 	sessions map[string]*aiperfSession
 	blocks   map[[16]byte]uint64 // ids of blocks of text
 	hashes   []uint64
-	guessed  int // rows without an output length
-	early    int // first turns with a delay
+	turns    []aiperfTurn
+	timed    bool // some later turn has a timestamp
+	guessed  int  // rows without an output length
+	early    int  // first turns with a delay
+}
+
+// aiperfTurn says when a turn starts: not before a time, and so long after another one.
+type aiperfTurn struct {
+	floorMs, delayMs float64 // the floor is NaN without a timestamp
+	before           int32   // noRequest for a first turn
 }
 
 // aiperfSession is what later rows of a session are checked against.
 type aiperfSession struct {
 	content  aiperfField
-	last     float64 // the time of the last row that has one
-	hasTimes bool
+	lastMs   float64 // the time of the last row that has one; NaN if none has
+	lastTurn int32
 }
 
 func loadAIPerf(ctx context.Context, s TraceSpec, src Source) (*Workload, error) {
@@ -43,7 +52,7 @@ func loadAIPerf(ctx context.Context, s TraceSpec, src Source) (*Workload, error)
 			return nil, err
 		}
 	}
-	w, err := s.finish(a.builder, &a.rows)
+	w, err := a.finish()
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +144,7 @@ func (a *aiperf) addRow(row *aiperfRow) error {
 	if err := row.check(); err != nil {
 		return err
 	}
-	r := Request{Session: row.session, Hashes: a.hashes, ArrivalMs: math.NaN()}
+	r := Request{Session: row.session, Hashes: a.hashes}
 	if row.seen&aiperfInput == 0 {
 		row.input = a.addText(&r, row.tools.String()+row.text.String())
 	}
@@ -152,10 +161,15 @@ func (a *aiperf) addRow(row *aiperfRow) error {
 	if err := r.setLengths(row.input, row.output, a.spec.BlockSize); err != nil {
 		return err
 	}
-	if err := a.place(&r, row); err != nil {
+	turn, err := a.place(row)
+	if err != nil {
 		return err
 	}
+	if r.ArrivalMs, r.DelayMs = math.NaN(), turn.delayMs; turn.before == noRequest {
+		r.ArrivalMs = turn.floorMs
+	}
 	a.builder.Add(r)
+	a.turns = append(a.turns, turn)
 	return nil
 }
 
@@ -213,39 +227,45 @@ func firstCharacters(text string, n int) string {
 	return text
 }
 
-// place gives a request its time: a delay counts from the end of the turn before, and so does the time between the
-// timestamps of two turns, as in Mooncake traces (spec/workloads.md §1.1).
-func (a *aiperf) place(r *Request, row *aiperfRow) error {
+// place says when a row's turn starts.
+func (a *aiperf) place(row *aiperfRow) (aiperfTurn, error) {
+	turn := aiperfTurn{floorMs: math.NaN(), before: noRequest}
 	if math.Abs(row.timestamp) > maxTimeMs {
-		return &fieldError{"timestamp", fmt.Sprint(row.timestamp), fmt.Sprintf("is beyond ±%g ms", maxTimeMs)}
+		return turn, &fieldError{"timestamp", fmt.Sprint(row.timestamp), fmt.Sprintf("is beyond ±%g ms", maxTimeMs)}
 	}
 	if row.delay < 0 || row.delay > maxTimeMs {
-		return &fieldError{"delay", fmt.Sprint(row.delay), fmt.Sprintf("must be from 0 to %g ms", maxTimeMs)}
+		return turn, &fieldError{"delay", fmt.Sprint(row.delay), fmt.Sprintf("must be from 0 to %g ms", maxTimeMs)}
 	}
-	session, known := a.sessions[row.session]
-	if row.session == "" || !known {
+	if row.seen&aiperfTimestamp != 0 {
+		turn.floorMs = row.timestamp
+	}
+	session := a.sessions[row.session]
+	switch {
+	case session != nil:
+		if err := session.follow(&turn, row); err != nil {
+			return turn, err
+		}
+		a.timed = a.timed || !math.IsNaN(turn.floorMs)
+	default:
 		if row.delay > 0 {
 			a.early++
 		}
-		if row.seen&aiperfTimestamp != 0 {
-			r.ArrivalMs = row.timestamp
-		}
 		if row.session == "" {
-			return nil
+			return turn, nil
 		}
-		session = &aiperfSession{content: row.seen & aiperfContent}
+		session = &aiperfSession{content: row.seen & aiperfContent, lastMs: math.NaN()}
 		a.sessions[row.session] = session
-	} else if err := session.follow(r, row); err != nil {
-		return err
 	}
+	session.lastTurn = int32(len(a.turns))
 	if row.seen&aiperfTimestamp != 0 {
-		session.last, session.hasTimes = row.timestamp, true
+		session.lastMs = row.timestamp
 	}
-	return nil
+	return turn, nil
 }
 
-// follow checks a later turn and gives it its wait.
-func (s *aiperfSession) follow(r *Request, row *aiperfRow) error {
+// follow checks a later turn and says what it waits for: a delay counts from the end of the turn before, and goes before a
+// timestamp.
+func (s *aiperfSession) follow(turn *aiperfTurn, row *aiperfRow) error {
 	const literal = aiperfMessages | aiperfPayload
 	switch content := row.seen & aiperfContent; {
 	case content != s.content && (content|s.content)&^literal == 0:
@@ -253,13 +273,48 @@ func (s *aiperfSession) follow(r *Request, row *aiperfRow) error {
 	case content != s.content && (content|s.content)&literal != 0:
 		return &fieldError{message: fmt.Sprintf("session %q mixes raw 'messages' or 'payload' rows with synthesized prompts; use one of them", row.session)}
 	}
-	switch {
-	case row.seen&aiperfDelay != 0:
-		r.DelayMs = row.delay
-	case row.seen&aiperfTimestamp != 0 && s.hasTimes:
-		if r.DelayMs = row.timestamp - s.last; r.DelayMs < 0 {
-			return &fieldError{"timestamp", fmt.Sprint(row.timestamp), fmt.Sprintf("is before the previous turn of session %q at %g ms", row.session, s.last)}
-		}
+	turn.before = s.lastTurn
+	if row.seen&aiperfDelay != 0 {
+		turn.delayMs, turn.floorMs = row.delay, math.NaN()
+	} else if turn.floorMs < s.lastMs {
+		return &fieldError{"timestamp", fmt.Sprint(row.timestamp), fmt.Sprintf("is before the previous turn of session %q at %g ms", row.session, s.lastMs)}
 	}
 	return nil
+}
+
+// finish makes the workload: sessions, or a graph where later turns have times.
+func (a *aiperf) finish() (*Workload, error) {
+	if !a.timed {
+		return a.spec.finish(a.builder, &a.rows)
+	}
+	zero, undated := math.Inf(1), 0
+	for _, turn := range a.turns {
+		if !math.IsNaN(turn.floorMs) {
+			zero = min(zero, turn.floorMs)
+		}
+	}
+	b := &GraphBuilder{requests: a.builder}
+	for session := range a.builder.turns {
+		b.plays.list = append(b.plays.list, a.builder.w.SessionName(session))
+	}
+	for number, turn := range a.turns {
+		extra := graphExtra{notBeforeMs: turn.floorMs - zero, startMs: math.NaN(), endMs: math.NaN(), play: a.builder.sessionOf[number], model: -1}
+		switch {
+		case turn.before == noRequest && math.IsNaN(turn.floorMs):
+			extra.notBeforeMs = 0
+			undated++
+		case math.IsNaN(turn.floorMs):
+			extra.notBeforeMs = math.Inf(-1)
+		}
+		if turn.before != noRequest {
+			b.AddEdge(int32(number), Edge{From: turn.before, DelayMs: turn.delayMs})
+		}
+		b.extra = append(b.extra, extra)
+		a.builder.w.ArrivalMs[number], a.builder.w.DelayMs[number] = math.NaN(), 0
+	}
+	w, err := a.spec.finish(b, &a.rows)
+	if err == nil && undated > 0 {
+		w.warn("%d sessions have no timestamp and start at the first time of the trace", undated)
+	}
+	return w, err
 }

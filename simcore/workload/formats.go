@@ -232,8 +232,14 @@ func (s TraceSpec) given() []string {
 	return names
 }
 
+// workloadBuilder is a [Builder] or a [GraphBuilder].
+type workloadBuilder interface {
+	Requests() int
+	Build() (*Workload, error)
+}
+
 // finish makes the workload of what a loader has read, unless something was wrong with the rows.
-func (s TraceSpec) finish(builder *Builder, rows *badRows) (*Workload, error) {
+func (s TraceSpec) finish(builder workloadBuilder, rows *badRows) (*Workload, error) {
 	if err := rows.err(); err != nil {
 		return nil, err
 	}

@@ -23,20 +23,24 @@ const (
 	// PresetLongContext resembles the Mooncake synthetic trace: several questions about one long document,
 	// mixed with short one-off prompts.
 	PresetLongContext = "long-context"
+	// PresetBursty resembles no trace: its rate rises to seven times the least one and falls again every 400 s, with
+	// bursts on top, for studies of how fast a deployment must follow its load.
+	PresetBursty = "bursty"
 )
 
 // PresetNames lists the accepted values of PresetSpec.Name.
 func PresetNames() []string {
-	return []string{PresetChat, PresetAgentic, PresetToolAgent, PresetLongContext}
+	return []string{PresetChat, PresetAgentic, PresetToolAgent, PresetLongContext, PresetBursty}
 }
 
 // PresetDefaults returns the number of requests and the mean rate per second that a preset has when its spec
-// leaves them out: those of the trace it is fitted to. Both are 0 for an unknown name.
+// leaves them out: those of the trace it is fitted to, if any. Both are 0 for an unknown name.
 //
 //	chat          12,031 requests   3.4014/s
 //	agentic        1,806 requests   0.5/s in 34 sessions
 //	tool-agent    23,608 requests   6.5578/s
 //	long-context   3,993 requests   3.9069/s
+//	bursty         4,800 requests   4/s
 func PresetDefaults(name string) (requests int, rate float64) {
 	if f, ok := conversationPreset(name); ok {
 		return f.requests, f.rate

@@ -13,6 +13,8 @@ func conversationPreset(name string) (*conversationFit, bool) {
 		return &toolAgentFit, true
 	case PresetLongContext:
 		return &longContextFit, true
+	case PresetBursty:
+		return &burstyFit, true
 	}
 	return nil, false
 }
@@ -110,6 +112,22 @@ var toolAgentFit = conversationFit{
 	output:     quantiles{1, 2, 3, 5, 9, 13, 17, 27, 39, 57, 87, 142, 262, 360, 512, 796, 1090, 1526, 1700, 2000, 2000},
 	growth:     quantiles{5, 10, 16, 26, 45, 65, 90, 140, 210, 310, 460, 690, 1080, 1400, 1900, 3000, 4400, 7200, 10_000, 20_000, 40_000},
 	keepsReply: true,
+}
+
+// burstyFit is fitted to nothing: 20 minutes of load that rises and falls three times, with a burst every 150 s or so.
+// Prompts of 10,000 tokens (median; log-normal, sigma 0.6) begin with one of twenty system prompts and are not carried on.
+var burstyFit = conversationFit{
+	requests: 4800, rate: 4, blockSize: 512, maxInput: 60_000,
+	arrivals: arrivalFit{swell: .75, swellPeriodMs: 400_000, burst: 2.5, burstMs: 20_000, burstGapMs: 130_000},
+	systems: []systemPrompt{
+		{1, 2048}, {1, 2048}, {1, 2048}, {1, 2048}, {1, 2048}, {1, 2048}, {1, 2048}, {1, 2048}, {1, 2048}, {1, 2048},
+		{1, 2048}, {1, 2048}, {1, 2048}, {1, 2048}, {1, 2048}, {1, 2048}, {1, 2048}, {1, 2048}, {1, 2048}, {1, 2048},
+	},
+	openings: []opening{{
+		share:  1,
+		input:  quantiles{52, 428, 1037, 1679, 2587, 3321, 3987, 5253, 6542, 7952, 9594, 11_650, 14_521, 16_576, 19_527, 24_781, 30_365, 38_334, 44_855, 57_952, 57_952},
+		output: quantiles{10, 22, 28, 34, 42, 48, 54, 66, 77, 90, 105, 123, 149, 168, 194, 241, 292, 363, 400, 400, 400},
+	}},
 }
 
 // agenticFit is fitted to the main agents of 34 coding sessions of the kv-cache-tester corpus (Apache-2.0): 1,806

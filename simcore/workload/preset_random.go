@@ -62,12 +62,23 @@ func pick(u float64, weights []float64) int {
 	return len(weights) - 1
 }
 
-// arrivalFit is a Poisson process whose rate swells and ebbs, recorded in ticks.
+// arrivalFit is a Poisson process whose rate swells, ebbs and bursts, recorded in ticks.
 type arrivalFit struct {
 	// tickMs is the resolution of the times; a tick's arrivals have the same time. 0 means exact times.
 	tickMs float64
 	// swell is the relative amplitude of the rate's triangular swell, swellPeriodMs its period.
 	swell, swellPeriodMs float64
+	// burst is how many times the rate it is for burstMs, now and then: burstGapMs after the last burst on average, and
+	// between half and one and a half times of it. 0 means no bursts.
+	burst, burstMs, burstGapMs float64
+}
+
+// meanRate is the mean rate over time as a multiple of that outside of bursts.
+func (f *arrivalFit) meanRate() float64 {
+	if f.burst == 0 {
+		return 1
+	}
+	return 1 + float64((f.burst-1)*f.burstMs/(f.burstMs+f.burstGapMs))
 }
 
 // arrivals draws the times of one workload.
@@ -78,11 +89,24 @@ type arrivals struct {
 	stretch float64 // fitted rate / wanted rate
 	phase   float64
 	at      float64 // ms, at the fitted rate
+	burstAt float64 // when the next burst begins, or the present one did
 	started bool
 }
 
 func newArrivals(fit arrivalFit, fittedRate, rate float64, random *rand.Rand) *arrivals {
-	return &arrivals{fit: fit, random: random, meanMs: 1000 / fittedRate, stretch: fittedRate / rate, phase: random.Float64()}
+	a := &arrivals{fit: fit, random: random, meanMs: 1000 / fittedRate * fit.meanRate(), stretch: fittedRate / rate, phase: random.Float64()}
+	if fit.burst > 0 {
+		a.burstAt = float64(fit.burstGapMs * random.Float64())
+	}
+	return a
+}
+
+// bursting reports whether there is a burst now.
+func (a *arrivals) bursting() bool {
+	for a.fit.burst > 0 && a.at >= a.burstAt+a.fit.burstMs {
+		a.burstAt += a.fit.burstMs + float64(a.fit.burstGapMs*(0.5+a.random.Float64()))
+	}
+	return a.fit.burst > 0 && a.at >= a.burstAt
 }
 
 // next returns the next arrival in ms, to the microsecond; the first is 0.
@@ -93,6 +117,9 @@ func (a *arrivals) next() float64 {
 			turn := a.at/a.fit.swellPeriodMs + a.phase
 			triangle := math.Abs(4*(turn-math.Floor(turn))-2) - 1
 			step /= 1 + float64(a.fit.swell*triangle)
+		}
+		if a.bursting() {
+			step /= a.fit.burst
 		}
 		a.at += step
 	}

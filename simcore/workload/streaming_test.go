@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	runtimemetrics "runtime/metrics"
+	"strconv"
 	"testing"
+	"time"
 )
 
 // growing writes a conversation whose prompts grow by one block a turn: the text grows with the square of its turns, the
@@ -106,5 +109,108 @@ func TestCapturesStream(t *testing.T) {
 		if limit := 3 * max(small, 100<<10); large > limit || large > largeText/10 {
 			t.Errorf("%s: %d bytes of text take %d bytes, %d take %d", format, smallText, small, largeText, large)
 		}
+	}
+}
+
+// conversationsOf writes conversations of 50 turns until there is that much text: 200 blocks come first, 20 with each turn.
+func conversationsOf(size int64, write func(w io.Writer, conversation, turn int, ids string)) io.Reader {
+	r, w := io.Pipe()
+	go func() {
+		counted := &countingWriter{w: w}
+		out := bufio.NewWriterSize(counted, 1<<18)
+		var ids []byte
+		var ends []int // of the ids of each block
+		for conversation := 0; counted.n < size; conversation++ {
+			ids, ends = ids[:0], ends[:0]
+			for block := range 200 + 49*20 {
+				if block > 0 {
+					ids = append(ids, ',')
+				}
+				ids = strconv.AppendUint(ids, uint64(conversation*2000+block+1)*0x9E3779B97F4A7C15, 10)
+				ends = append(ends, len(ids))
+			}
+			for turn := range 50 {
+				write(out, conversation, turn, string(ids[:ends[199+20*turn]]))
+			}
+		}
+		out.Flush()
+		w.Close()
+	}()
+	return r
+}
+
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// peakHeap watches the heap until stop is called, which returns the most that it held, garbage included.
+func peakHeap() (stop func() uint64) {
+	done, peak := make(chan struct{}), make(chan uint64)
+	go func() {
+		sample := []runtimemetrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+		most := uint64(0)
+		for {
+			runtimemetrics.Read(sample)
+			most = max(most, sample[0].Value.Uint64())
+			select {
+			case <-done:
+				peak <- most
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}()
+	return func() uint64 { close(done); return <-peak }
+}
+
+// TestLargeTraces loads traces of 1 GB of text in a memory that follows their requests and different blocks.
+func TestLargeTraces(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads a lot of text")
+	}
+	for format, write := range map[string]func(w io.Writer, conversation, turn int, ids string){
+		FormatMooncake: func(w io.Writer, conversation, turn int, ids string) {
+			fmt.Fprintf(w, `{"timestamp":%d,"session_id":"s%d","output_length":100,"hash_ids":[%s]}`+"\n", conversation*1000+turn*10, conversation, ids)
+		},
+		FormatWeka: func(w io.Writer, conversation, turn int, ids string) {
+			if turn == 0 {
+				fmt.Fprintf(w, `{"id":"c%d","block_size":64,"hash_id_scope":"local","requests":[`, conversation)
+			} else {
+				fmt.Fprint(w, ",")
+			}
+			fmt.Fprintf(w, `{"t":%d,"type":"s","model":"m","in":%d,"out":100,"hash_ids":[%s],"api_time":0.5}`, turn, 64*(200+20*turn), ids)
+			if turn == 49 {
+				fmt.Fprintln(w, "]}")
+			}
+		},
+	} {
+		t.Run(format, func(t *testing.T) {
+			text := &countingReader{r: conversationsOf(1<<30, write)}
+			s := DefaultTraceSpec()
+			s.Path, s.Format = "-", format
+			runtime.GC()
+			stop, begin := peakHeap(), time.Now()
+			w, err := Spec{Trace: &s}.Load(context.Background(), Source{Stdin: text})
+			took, peak := time.Since(begin), stop()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			requests, blocks := int64(w.Requests()), int64(w.Requests()/50*(200+49*20))
+			if want := 250*requests + 40*blocks; int64(after.HeapAlloc) > want || int64(peak) > 3*want {
+				t.Errorf("%d requests with %d different blocks take %d bytes, %d while they are read; want %d and three times that at most", requests, blocks, after.HeapAlloc, peak, want)
+			}
+			t.Logf("%d MB of text, %d requests, %d different blocks: %.1f s, %d MB kept, %d MB at most", text.n>>20, requests, blocks, took.Seconds(), after.HeapAlloc>>20, peak>>20)
+			runtime.KeepAlive(w)
+		})
 	}
 }

@@ -46,14 +46,23 @@ type Hierarchy struct {
 	// back. Otherwise they were copied when their request was complete, and host memory keeps them.
 	exclusive bool
 
-	hosts  []*store // by worker
-	disks  []*store // by node; nil when there are none
-	object *store   // nil when there is none
-	links  []link   // those of each worker, then those of each node
-	due    []float64
-	ways   []way   // of each link, for those that go down
-	next   float64 // the least of due
-	latest float64 // when anything was asked or told last
+	ids       uint32
+	hosts     []*store // by worker
+	node      []int32  // of each worker
+	disks     []*store // by node; nil when there are none
+	object    *store   // nil when there is none
+	links     []link
+	places    []linkPlace
+	workerAt  []int32 // the first link of each worker, which are in a row, nodeAt that of each node
+	nodeAt    []int32
+	onNode    []int    // workers of each node
+	free      []int    // numbers of workers that are gone
+	retired   []*store // host memory of those
+	nodeLimit int      // how many blocks may go down at once on a link of a node
+	due       []float64
+	ways      []way   // of each link, for those that go down
+	next      float64 // the least of due
+	latest    float64 // when anything was asked or told last
 
 	transfers      []transfer
 	spareTransfers []int32
@@ -103,16 +112,15 @@ func New(cfg Config, d Deployment) *Hierarchy {
 	if h.workersPerNode == 0 {
 		h.workersPerNode = d.Workers
 	}
-	nodes := (d.Workers + h.workersPerNode - 1) / h.workersPerNode
-	for range d.Workers {
-		h.hosts = append(h.hosts, newStore(cfg.NumG2Blocks, d.IDs))
-		h.addLinks(0, linksOfWorker, cfg.NumG2Blocks)
+	h.ids, h.nodeLimit = d.IDs, cfg.NumG2Blocks*min(h.workersPerNode, d.Workers)
+	for w := range d.Workers {
+		h.addWorker(w / h.workersPerNode)
 	}
-	for range nodes {
-		if cfg.NumG3Blocks > 0 {
-			h.disks = append(h.disks, newStore(cfg.NumG3Blocks, d.IDs))
-		}
-		h.addLinks(linksOfWorker, linkKinds, cfg.NumG2Blocks*min(h.workersPerNode, d.Workers))
+	for range (d.Workers + h.workersPerNode - 1) / h.workersPerNode {
+		h.addNode()
+	}
+	for _, node := range h.node {
+		h.onNode[node]++
 	}
 	if cfg.EnableG4Storage {
 		h.object = newStore(cfg.NumG4Blocks, d.IDs)
@@ -120,37 +128,109 @@ func New(cfg Config, d Deployment) *Hierarchy {
 	return h
 }
 
-// addLinks adds kinds of links on which so many blocks may be under way.
-func (h *Hierarchy) addLinks(from, to, limit int) {
-	for _, k := range h.cfg.links()[from:to] {
-		h.links = append(h.links, link{rate: k.bandwidth * 1e6, latencyMs: k.latencyMs}) // GB/s to bytes/ms
+// linkPlace says which link one is.
+type linkPlace struct {
+	kind  int8
+	owner int32 // a worker or a node
+}
+
+// addWorker adds a worker of a node, with empty host memory.
+func (h *Hierarchy) addWorker(node int) {
+	h.workerAt = append(h.workerAt, h.addLinks(0, linksOfWorker, len(h.hosts), h.cfg.NumG2Blocks))
+	h.hosts = append(h.hosts, newStore(h.cfg.NumG2Blocks, h.ids))
+	h.node = append(h.node, int32(node))
+}
+
+// addNode adds a node without workers, with an empty disk.
+func (h *Hierarchy) addNode() {
+	if h.cfg.NumG3Blocks > 0 {
+		h.disks = append(h.disks, newStore(h.cfg.NumG3Blocks, h.ids))
+	}
+	h.nodeAt = append(h.nodeAt, h.addLinks(linksOfWorker, linkKinds, len(h.nodeAt), h.nodeLimit))
+	h.onNode = append(h.onNode, 0)
+}
+
+// addLinks adds kinds of links of a worker or node, on which so many blocks may be under way, and returns the place of the
+// first one.
+func (h *Hierarchy) addLinks(from, to, owner, limit int) int32 {
+	first := int32(len(h.links))
+	for i, k := range h.cfg.links()[from:to] {
+		h.links = append(h.links, link{rate: k.bandwidth * 1e6, latencyMs: k.latencyMs, now: h.latest}) // GB/s to bytes/ms
+		h.places = append(h.places, linkPlace{int8(from + i), int32(owner)})
 		h.due = append(h.due, math.Inf(1))
 		h.ways = append(h.ways, way{limit: limit})
 	}
+	return first
+}
+
+// Join adds a worker whose host memory is empty, on the first node that has room, and returns its number. A number is used
+// again when nothing is on its way any more to or from the worker that had it.
+func (h *Hierarchy) Join(now float64) (worker int) {
+	h.advance(now)
+	node := 0
+	for node < len(h.onNode) && h.cfg.WorkersPerNode > 0 && h.onNode[node] >= h.workersPerNode {
+		node++
+	}
+	if node == len(h.onNode) {
+		h.addNode()
+	}
+	h.onNode[node]++
+	for i, w := range h.free {
+		if h.atRest(w) {
+			h.free = append(h.free[:i], h.free[i+1:]...)
+			h.hosts[w], h.node[w] = newStore(h.cfg.NumG2Blocks, h.ids), int32(node)
+			h.hosts[w].since, h.hosts[w].born = now, now
+			return w
+		}
+	}
+	h.addWorker(node)
+	worker = len(h.hosts) - 1
+	h.hosts[worker].since, h.hosts[worker].born = now, now
+	return worker
+}
+
+// Leave takes away a worker without requests, with its host memory. What is on its way there is lost.
+func (h *Hierarchy) Leave(worker int, now float64) {
+	h.advance(now)
+	gone := h.hosts[worker]
+	gone.settle(now)
+	h.retired = append(h.retired, gone)
+	rest := newStore(h.cfg.NumG2Blocks, h.ids) // for what still comes
+	rest.since, rest.born, rest.died = now, now, now
+	h.hosts[worker] = rest
+	h.onNode[h.node[worker]]--
+	h.free = append(h.free, worker)
+}
+
+// atRest reports whether nothing is on the links of a worker.
+func (h *Hierarchy) atRest(worker int) bool {
+	for _, due := range h.due[h.workerAt[worker] : h.workerAt[worker]+linksOfWorker] {
+		if !math.IsInf(due, 1) {
+			return false
+		}
+	}
+	return true
 }
 
 // nodeOf is the node of a worker.
-func (h *Hierarchy) nodeOf(worker int) int { return worker / h.workersPerNode }
+func (h *Hierarchy) nodeOf(worker int) int { return int(h.node[worker]) }
 
 // linkOf is the place of a worker's link of some kind, which it may share with the others of its node.
 func (h *Hierarchy) linkOf(kind, worker int) int32 {
 	if kind < linksOfWorker {
-		return int32(worker*linksOfWorker + kind)
+		return h.workerAt[worker] + int32(kind)
 	}
 	return h.nodeLink(kind, h.nodeOf(worker))
 }
 
 func (h *Hierarchy) nodeLink(kind, node int) int32 {
-	return int32(len(h.hosts)*linksOfWorker + node*linksOfNode + kind - linksOfWorker)
+	return h.nodeAt[node] + int32(kind-linksOfWorker)
 }
 
 // kindOf returns the kind of a link, and its worker or node.
 func (h *Hierarchy) kindOf(place int32) (kind, owner int) {
-	at := int(place)
-	if of := len(h.hosts) * linksOfWorker; at >= of {
-		return linksOfWorker + (at-of)%linksOfNode, (at - of) / linksOfNode
-	}
-	return at % linksOfWorker, at / linksOfWorker
+	p := h.places[place]
+	return int(p.kind), int(p.owner)
 }
 
 // NextWake returns when something may happen that a request waits for; infinity when none waits.

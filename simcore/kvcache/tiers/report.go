@@ -1,6 +1,10 @@
 package tiers
 
-import "github.com/servegrid/servegrid/simcore/metrics"
+import (
+	"slices"
+
+	"github.com/servegrid/servegrid/simcore/metrics"
+)
 
 // CountAdmission notes that a request with so many known tokens was admitted, of which GPU memory had some.
 func (h *Hierarchy) CountAdmission(known, inDevice int32) {
@@ -31,7 +35,7 @@ func (h *Hierarchy) Report(end float64) *metrics.Tiers {
 			out.Links[kind].BusyRatio = min(1, out.Links[kind].BusyRatio/links[kind]/end)
 		}
 	}
-	out.Stores[0], out.Stores[1] = useOf(h.hosts, end), useOf(h.disks, end)
+	out.Stores[0], out.Stores[1] = useOf(slices.Concat(h.hosts, h.retired), end), useOf(h.disks, end)
 	if h.object != nil {
 		out.Stores[2] = useOf([]*store{h.object}, end)
 	}
@@ -40,10 +44,17 @@ func (h *Hierarchy) Report(end float64) *metrics.Tiers {
 
 func useOf(stores []*store, end float64) metrics.StoreUse {
 	var u metrics.StoreUse
+	area, life, whole := 0.0, 0.0, true // whole: all were there all the time
 	for _, s := range stores {
+		area += s.meanBlocks(end) * end
+		life += s.lifetime(end)
+		whole = whole && s.born == 0 && s.died == 0
 		u.MeanBlocks += s.meanBlocks(end) / float64(len(stores))
 		u.PeakBlocks = max(u.PeakBlocks, int64(s.peak))
 		u.Evictions += s.evictions
+	}
+	if !whole && life > 0 {
+		u.MeanBlocks = area / life
 	}
 	return u
 }

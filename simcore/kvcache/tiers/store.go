@@ -19,6 +19,7 @@ type store struct {
 	evictions    int64
 	area         float64 // blocks x ms up to since
 	since        float64
+	born, died   float64 // when its worker came and went; 0 when it did not
 }
 
 // page holds the entries of pageSize neighbouring ids: 0 for blocks that are not here, or expected.
@@ -137,6 +138,20 @@ func (s *store) meanBlocks(end float64) float64 {
 		return 0
 	}
 	return (s.area + float64(s.blocks)*(end-s.since)) / end
+}
+
+// settle ends the store at a time: it keeps its figures only.
+func (s *store) settle(now float64) {
+	s.area += float64(float64(s.blocks) * (now - s.since))
+	*s = store{area: s.area, since: now, peak: s.peak, evictions: s.evictions, born: s.born, died: now}
+}
+
+// lifetime is how long the store was there up to the given time.
+func (s *store) lifetime(end float64) float64 {
+	if s.died > 0 {
+		end = s.died
+	}
+	return end - s.born
 }
 
 // link puts an entry after the one that is used less recently, 0 for the end of the list.

@@ -1,0 +1,263 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/planner"
+	"github.com/servegrid/servegrid/simcore"
+)
+
+const (
+	plannerFlag     = "planner-config"
+	granularityFlag = "benchmark-granularity"
+)
+
+// plannerNames maps names of the reference's planner configuration to the keys of the spec's planner section.
+var plannerNames = map[string]string{
+	"throughput_adjustment_interval": "throughput_adjustment_interval_seconds",
+	"load_adjustment_interval":       "load_adjustment_interval_seconds",
+	"ttft":                           "ttft_ms",
+	"itl":                            "itl_ms",
+}
+
+// inertPlannerArgs belong to live serving, or have no effect in the reference either.
+var inertPlannerArgs = map[string]inertArg{
+	"environment":                      {oneOf("kubernetes", "virtual", "global-planner"), false},
+	"namespace":                        {anyText, true},
+	"backend":                          {oneOf("vllm", "sglang", "trtllm", "mocker"), false},
+	"log_dir":                          {anyText, true},
+	"profile_results_dir":              {anyText, true},
+	"aic_interpolation":                {anything, true},
+	"aic_perf_model":                   {anything, true},
+	"metric_pulling_prometheus_port":   {port, true},
+	"metric_reporting_prometheus_port": {port, true},
+	"throughput_metrics_source":        {oneOf("frontend", "router"), false},
+	"model_name":                       {anyText, true},
+	"global_planner_namespace":         {anyText, true},
+	"pre_deployment_sweeping_mode":     {oneOf("none", "rapid", "thorough"), true},
+	"load_metric_samples":              {wholeAtLeast(0), true},
+	"kalman_min_points":                {wholeAtLeast(0), true},
+	"report_write_gzip_log":            {anyBool, false},
+	"advisory":                         {anyBool, false},
+}
+
+// plannerPage says where the page about the planner goes.
+type plannerPage struct {
+	// dir and file are empty where the configuration does not say.
+	dir, file string
+	// off leaves the page out.
+	off bool
+}
+
+// plannerArgs fills in the planner section of a spec from --planner-config.
+func (f *replayFlags) plannerArgs(b *specBuilder) {
+	granularity := b.flags.Changed(granularityFlag)
+	if !b.flags.Changed(plannerFlag) {
+		if granularity {
+			b.notes = append(b.notes, "--"+granularityFlag+" changes nothing here: only a planner's models have it")
+		}
+		if f.plannerOutput != "" {
+			b.refuse(errors.New("--planner-output needs a planner; give --planner-config"))
+		}
+		return
+	}
+	config, err := plannerSection("--"+plannerFlag, f.plannerConfig)
+	if err != nil {
+		b.refuse(err)
+		return
+	}
+	a := plannerConfig{config: config, builder: b, compat: f.compat != ""}
+	a.rename()
+	a.checkMode(b.flags.Changed("prefill-engine-args"))
+	f.page = a.page()
+	a.dropInert()
+	if a.compat {
+		a.dropUnknown()
+		a.readLaxly()
+	}
+	if config["policy"] == nil {
+		config["policy"] = string(planner.PolicyDynamo)
+	}
+	if granularity {
+		config["benchmark_granularity"] = f.granularity
+	}
+	b.spec["planner"] = config
+}
+
+// plannerSection reads a planner configuration: a file by its extension, or JSON or YAML in place.
+func plannerSection(flag, text string) (map[string]any, error) {
+	isYAML := func(path string) bool {
+		return slices.Contains([]string{".yaml", ".yml"}, strings.ToLower(filepath.Ext(path)))
+	}
+	if info, err := os.Stat(text); err == nil && !info.IsDir() {
+		data, err := readArgument(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", flag, err)
+		}
+		if strings.EqualFold(filepath.Ext(text), ".json") || !isYAML(text) && json.Valid(data) {
+			return jsonSection(flag, text)
+		}
+		return yamlSection(flag, gridspec.Excerpt(text)+": its content", data)
+	}
+	trimmed := strings.TrimSpace(text)
+	switch {
+	case isYAML(trimmed) && !strings.ContainsAny(trimmed, "\n:{"):
+		return nil, fmt.Errorf("%s: there is no file %s", flag, gridspec.Excerpt(text))
+	case strings.Contains(trimmed, ":") && !json.Valid([]byte(trimmed)) && !strings.HasPrefix(trimmed, `{"`):
+		return yamlSection(flag, gridspec.Excerpt(text), []byte(text))
+	}
+	return jsonSection(flag, text)
+}
+
+// yamlSection reads a YAML mapping as [jsonSection] reads a JSON object.
+func yamlSection(flag, shown string, data []byte) (map[string]any, error) {
+	var section map[string]any
+	err := yaml.Unmarshal(data, &section)
+	if err == nil && section == nil {
+		err = errors.New("it is empty")
+	}
+	var text []byte
+	if err == nil {
+		text, err = json.Marshal(section)
+	}
+	if err != nil {
+		first, _, _ := strings.Cut(err.Error(), "\n")
+		return nil, fmt.Errorf("%s: %s is not a YAML mapping: %s", flag, shown, first)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	err = decoder.Decode(&section)
+	return section, err
+}
+
+// plannerConfig turns the reference's planner configuration into the spec's section.
+type plannerConfig struct {
+	config  map[string]any
+	builder *specBuilder
+	compat  bool
+}
+
+func (a *plannerConfig) refuse(format string, args ...any) {
+	a.builder.refuse(fmt.Errorf("--"+plannerFlag+": "+format, args...))
+}
+
+// take removes a key and returns its value.
+func (a *plannerConfig) take(key string) (v any, given bool) {
+	v, given = a.config[key]
+	delete(a.config, key)
+	return v, given
+}
+
+// rename gives settings the names that a spec has.
+func (a *plannerConfig) rename() {
+	for _, name := range slices.Sorted(maps.Keys(plannerNames)) {
+		v, given := a.take(name)
+		if !given {
+			continue
+		}
+		key := plannerNames[name]
+		if _, twice := a.config[key]; twice {
+			a.refuse("%s is another name of %s, and both are given; give one", name, key)
+		}
+		a.config[key] = v
+	}
+	if v, given := a.take("scheduling"); given && v != nil {
+		scheduling, ok := v.(map[string]any)
+		if !ok {
+			a.refuse("scheduling: %s is not allowed; give {\"scale_interval_seconds\": …}", briefly(v))
+		}
+		for _, key := range slices.Sorted(maps.Keys(scheduling)) {
+			if key != "scale_interval_seconds" && !a.compat {
+				a.refuse("scheduling.%s: unknown key; it has scale_interval_seconds only", key)
+			} else if key == "scale_interval_seconds" {
+				a.config[key] = scheduling[key]
+			}
+		}
+	}
+}
+
+// checkMode compares what the configuration is made for with the deployment.
+func (a *plannerConfig) checkMode(pools bool) {
+	v, given := a.take("mode")
+	deployment := map[bool]string{false: "agg", true: "disagg"}[pools]
+	switch {
+	case !given || v == any(deployment):
+	case v == any("prefill") || v == any("decode"):
+		a.refuse("mode: %v plans a single pool of a live deployment; a replay has all workers, so give %s or leave it out", v, deployment)
+	case v == any("agg"):
+		a.refuse("mode: agg needs aggregated workers, and there are prefill and decode workers; give disagg or leave it out")
+	case v == any("disagg"):
+		a.refuse("mode: disagg needs --prefill-engine-args and --decode-engine-args; give these, or agg for %s workers", simcore.ModeAggregated)
+	default:
+		a.refuse("mode: %s is not allowed; use agg or disagg", briefly(v))
+	}
+}
+
+// page takes what is about the page. The reference writes none when neither a report nor a dashboard is asked for.
+func (a *plannerConfig) page() plannerPage {
+	var page plannerPage
+	for key, to := range map[string]*string{"report_output_dir": &page.dir, "report_filename": &page.file} {
+		v, given := a.take(key)
+		text, isText := v.(string)
+		if *to = text; given && v != nil && !isText {
+			a.refuse("%s: %s is not allowed; give text", key, briefly(v))
+		}
+	}
+	hours, given := a.take("report_interval_hours")
+	if n, ok := jsonNumber(hours); given && hours != nil && !(ok && n > 0) {
+		a.refuse("report_interval_hours: %s is not allowed; give a number above 0, or null for no page", briefly(hours))
+	}
+	dashboard, dashboardGiven := a.take("live_dashboard_port")
+	if dashboardGiven && port(dashboard) != "" {
+		a.refuse("live_dashboard_port: %s is not allowed; %s", briefly(dashboard), port(dashboard))
+	}
+	page.off = given && hours == nil && (!a.compat || dashboard == any(json.Number("0")))
+	return page
+}
+
+// dropInert checks and drops what is about live serving.
+func (a *plannerConfig) dropInert() {
+	given, wrong := dropInert(a.config, inertPlannerArgs)
+	for _, w := range wrong {
+		a.refuse("%s", w)
+	}
+	for _, key := range given {
+		if key != "advisory" && key != "pre_deployment_sweeping_mode" && key != "report_write_gzip_log" {
+			a.builder.notes = append(a.builder.notes, fmt.Sprintf("--%s: %s changes nothing here: it is for live serving", plannerFlag, key))
+		}
+	}
+}
+
+// dropUnknown drops unknown keys, as the reference does. Otherwise they are refused with the rest of the spec.
+func (a *plannerConfig) dropUnknown() {
+	known := gridspec.SectionKeys("planner")
+	maps.DeleteFunc(a.config, func(key string, _ any) bool { return !slices.Contains(known, key) })
+}
+
+// readLaxly reads numbers and truth values that are written as text, as the reference does, and takes null for what a
+// setting is without it.
+func (a *plannerConfig) readLaxly() {
+	for key, v := range a.config {
+		text, isText := v.(string)
+		switch {
+		case v == nil && !gridspec.Nullable("planner."+key):
+			delete(a.config, key)
+		case !isText:
+		case text == "true" || text == "false":
+			a.config[key] = text == "true"
+		case json.Valid([]byte(text)) && strings.Trim(text, "+-.0123456789eE") == "":
+			a.config[key] = json.Number(text)
+		}
+	}
+}

@@ -1,0 +1,305 @@
+package planner
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/simcore/engine"
+	"github.com/servegrid/servegrid/simcore/perfmodel"
+	"github.com/servegrid/servegrid/simcore/rules"
+)
+
+// The tests in this file are named after the traps of docs/planner.md: each shows what the default rules do, and that the
+// rules of the reference's releases do otherwise.
+
+// trapConfig is a configuration with a target.
+func trapConfig(target string) Config {
+	c := DefaultConfig()
+	c.Policy, c.OptimizationTarget, c.LoadPredictor = PolicyDynamo, target, "constant"
+	c.EnableLoadScaling = true
+	return c
+}
+
+// trapCore makes a planner for one pool, or for two. Its model knows passes of 5 ms and 0.02 ms a prompt token.
+func trapCore(t *testing.T, c Config, compat rules.Compat, pools ...poolSetup) *core {
+	t.Helper()
+	for i := range pools {
+		pools[i].limits = limits{batchedTokens: 1000, sequences: 64, kvTokens: 10_000}
+		pools[i].gpus = max(pools[i].gpus, 1)
+		for n := range int64(20) {
+			pools[i].known = append(pools[i].known,
+				pass{prefills: 1, prefillTokens: 50 * n, wallSeconds: 0.005 + 0.001*float64(n)},
+				pass{decodes: 1 + n%3, decodeTokens: 100 * n, wallSeconds: 0.005 + 0.0001*float64(n)},
+				pass{prefills: 1, prefillTokens: 50 * n, decodes: 1, decodeTokens: 100 * (n % 7), wallSeconds: 0.005 + 0.001*float64(n) + 0.0001*float64(n%7)})
+		}
+	}
+	core, err := newCore(c, rulesFor(compat), pools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return core
+}
+
+// look is a look at the engines of pools whose ready workers have just reported, with the given decoding tokens each.
+func look(decoding ...[]int64) *tickInput {
+	in := &tickInput{atMs: 10_000, nowMs: 10_000, load: true}
+	for _, tokens := range decoding {
+		var p poolInput
+		for id, n := range tokens {
+			p.ready = append(p.ready, int32(id))
+			p.passes = append(p.passes, pass{worker: int32(id), decodes: min(n, 1), decodeTokens: n, queuedPrefillTokens: n, wallSeconds: 0.01})
+		}
+		in.pools = append(in.pools, p)
+	}
+	return in
+}
+
+func wantTargets(t *testing.T, compat rules.Compat, got []int, want ...int) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("compat %q: targets %v, want %v", compat, got, want)
+	}
+}
+
+func TestT2MissingGPUsFollowFromTheEngine(t *testing.T) {
+	cfg := simcore.DefaultConfig()
+	cfg.Timing.TP, cfg.Timing.DP = 4, 2
+	c := trapConfig("sla")
+	if n := c.gpusPerWorker(0, cfg); n != 8 {
+		t.Errorf("%d GPUs a worker, want 8", n)
+	}
+	if c.DecodeEngineNumGPU = 2; c.gpusPerWorker(0, cfg) != 2 {
+		t.Error("the configured number does not count")
+	}
+}
+
+func TestT3BudgetCountsGPUs(t *testing.T) {
+	for compat, want := range map[rules.Compat][]int{rules.Default: nil, rules.Dynamo13: {3}} {
+		c := trapCore(t, trapConfig("throughput"), compat, poolSetup{gpus: 4, workers: 2})
+		_, got := c.tick(look([]int64{9000, 9000}))
+		wantTargets(t, compat, got, want...)
+	}
+}
+
+func TestT5GPUHoursCountStartsAndDrains(t *testing.T) {
+	cfg := simcore.DefaultConfig()
+	cfg.Deployment.Workers = 1
+	c := trapConfig("sla")
+	c.DecodeEngineNumGPU = 2
+	clock := newGPUClock(cfg, &c)
+	const hour = 3.6e6
+	clock.note(simcore.ScalingEvent{AtMs: hour, Worker: 1, Kind: simcore.WorkerRequested})
+	clock.note(simcore.ScalingEvent{AtMs: 2 * hour, Worker: 1, Kind: simcore.WorkerReady})
+	clock.note(simcore.ScalingEvent{AtMs: 3 * hour, Worker: 1, Kind: simcore.WorkerDraining})
+	clock.note(simcore.ScalingEvent{AtMs: 4 * hour, Worker: 1, Kind: simcore.WorkerRemoved})
+	if got := clock.hours(5 * hour); math.Abs(got-2*(5+3)) > 1e-12 {
+		t.Errorf("%v GPU hours, want 16", got)
+	}
+}
+
+func TestT7StartingWorkersAreLeft(t *testing.T) {
+	for compat, want := range map[rules.Compat][]int{rules.Default: nil, rules.Dynamo13: nil, rules.Dynamo12: {1, 2}} {
+		c := trapCore(t, trapConfig("latency"), compat, poolSetup{kind: prefillPool, workers: 1}, poolSetup{kind: decodePool, workers: 1})
+		if _, got := c.tick(look([]int64{9000}, []int64{100})); !slices.Equal(got, []int{2, 1}) {
+			t.Fatalf("compat %q: targets %v, want [2 1]", compat, got)
+		}
+		in := look([]int64{500}, []int64{9000})
+		in.pools[0].starting = 1
+		_, got := c.tick(in)
+		wantTargets(t, compat, got, want...)
+	}
+}
+
+func TestT8NewestPassesAreOfReadyWorkers(t *testing.T) {
+	for compat, want := range map[rules.Compat][]int32{rules.Default: {0, 2}, rules.Dynamo13: {0, 1}} {
+		c := trapCore(t, trapConfig("throughput"), compat, poolSetup{workers: 2})
+		in := look([]int64{100, 100, 100})
+		in.pools[0].ready = []int32{0, 2} // worker 1 drains
+		c.tick(in)
+		var got []int32
+		for _, w := range c.pools[0].seen {
+			got = append(got, w.worker)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("compat %q: newest passes of %v, want %v", compat, got, want)
+		}
+	}
+}
+
+func TestT8bWorkerWithoutPassIsIdle(t *testing.T) {
+	for compat, want := range map[rules.Compat]string{rules.Default: reasonDown, rules.Dynamo13: reasonMismatch} {
+		c := trapCore(t, trapConfig("throughput"), compat, poolSetup{workers: 2})
+		in := look([]int64{100})
+		in.pools[0].ready = []int32{0, 1}
+		if tick, _ := c.tick(in); tick.LoadReason != want {
+			t.Errorf("compat %q: %s, want %s", compat, tick.LoadReason, want)
+		}
+	}
+}
+
+// trapDynamo makes a planner that looks at the engines every 10 s and at the traffic every 15 s.
+func trapDynamo(t *testing.T, compat rules.Compat) *dynamo {
+	t.Helper()
+	cfg := simcore.DefaultConfig()
+	cfg.Compat = compat
+	cfg.Timing.Source = perfmodel.SourcePolynomial
+	cfg, problems := cfg.Resolve()
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	c := trapConfig("sla")
+	c.LoadAdjustmentIntervalSeconds, c.ThroughputAdjustmentIntervalSeconds = 10, 15
+	d, err := newDynamo(cfg, c, &Record{}, newGPUClock(cfg, &c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestT9PassesOutliveALookAtTraffic(t *testing.T) {
+	for compat, want := range map[rules.Compat]int{rules.Default: 1, rules.Dynamo13: 1, rules.Dynamo12: 0} {
+		d := trapDynamo(t, compat)
+		for d.NextTickMs() < 15_000 {
+			d.Tick(d.NextTickMs(), []simcore.PoolState{{Ready: []int32{0}}})
+		}
+		d.Pass(&simcore.PassMetrics{WallSeconds: 1})
+		d.Tick(15_000, []simcore.PoolState{{Ready: []int32{0}}})
+		if got := len(d.passes[0]); got != want {
+			t.Errorf("compat %q: %d passes are left for the next look at the engines, want %d", compat, got, want)
+		}
+	}
+}
+
+func TestT10IdleWindowKeepsLengths(t *testing.T) {
+	for compat, want := range map[rules.Compat]float64{rules.Default: 1000, rules.Dynamo13: 1000, rules.Dynamo12: 0} {
+		c := trapCore(t, trapConfig("sla"), compat, poolSetup{workers: 1})
+		c.observe(&Load{DurationSeconds: 60, Requests: 10, InputTokens: 1000, OutputTokens: 100})
+		c.observe(&Load{DurationSeconds: 60})
+		if got := c.predict(&Load{DurationSeconds: 60}).InputTokens; got != want {
+			t.Errorf("compat %q: %v input tokens expected, want %v", compat, got, want)
+		}
+	}
+}
+
+func TestT11DemandIsWhatArrives(t *testing.T) {
+	for compat, want := range map[rules.Compat]float64{rules.Default: 3, rules.Dynamo13: 1} {
+		w := traffic{rules: rulesFor(compat), prompts: newMovingAverage(4)}
+		for range 3 {
+			w.arrive(&engine.Request{Input: 100})
+		}
+		w.complete(&engine.Request{Input: 100, Output: 10, Tokens: 10})
+		if got := w.drain(10).Requests; got != want {
+			t.Errorf("compat %q: %v requests, want %v", compat, got, want)
+		}
+	}
+}
+
+func TestT12NoShrinkingBeforeTheFirstLookAtTraffic(t *testing.T) {
+	for compat, want := range map[rules.Compat]string{rules.Default: reasonCapped, rules.Dynamo13: reasonDown} {
+		c := trapCore(t, trapConfig("sla"), compat, poolSetup{workers: 3})
+		if tick, _ := c.tick(look([]int64{0, 0, 0})); tick.LoadReason != want {
+			t.Errorf("compat %q: %s, want %s", compat, tick.LoadReason, want)
+		}
+	}
+}
+
+func TestT13EstimateIsOfAWholePrompt(t *testing.T) {
+	for compat, whole := range map[rules.Compat]bool{rules.Default: true, rules.Dynamo13: false} {
+		c := trapCore(t, trapConfig("sla"), compat, poolSetup{workers: 1})
+		in := look([]int64{0})
+		in.promptTokens = 10_000 // ten passes of 25 ms
+		tick, _ := c.tick(in)
+		if got := tick.Pools[0].EstimatedTTFTMs; (got > 200) != whole {
+			t.Errorf("compat %q: TTFT is estimated as %v ms", compat, got)
+		}
+	}
+}
+
+func TestT15HitsAreSeenWithoutARouterThatLooks(t *testing.T) {
+	for compat, want := range map[rules.Compat]float64{rules.Default: 0.25, rules.Dynamo13: 0} {
+		w := traffic{rules: rulesFor(compat), prompts: newMovingAverage(4)}
+		w.complete(&engine.Request{Input: 100, ReusedFirst: 25, Output: 10, Tokens: 10})
+		if got := w.drain(10).KVHitRate; got != want {
+			t.Errorf("compat %q: hit rate %v, want %v", compat, got, want)
+		}
+	}
+}
+
+func TestT16TicksDoNotDrift(t *testing.T) {
+	for compat, want := range map[rules.Compat]float64{rules.Default: 20_000, rules.Dynamo13: 20_000, rules.Dynamo12: 19_500} {
+		c := trapConfig("throughput")
+		c.LoadAdjustmentIntervalSeconds = 10
+		s := newSchedule(&c, rulesFor(compat))
+		now := s.at
+		if rulesFor(compat).DriftingTicks {
+			now = 9.5 // the time of the last event
+		}
+		if s.advance(now); s.at*1000 != want {
+			t.Errorf("compat %q: the second tick is at %v s", compat, s.at)
+		}
+	}
+}
+
+func TestT21BudgetLeavesMinEndpoint(t *testing.T) {
+	for compat, want := range map[rules.Compat][]int{rules.Default: nil, rules.Dynamo13: {0, 0}} {
+		config := trapConfig("throughput")
+		config.MaxGPUBudget = 1
+		c := trapCore(t, config, compat, poolSetup{kind: prefillPool, workers: 1}, poolSetup{kind: decodePool, workers: 1})
+		_, got := c.tick(look([]int64{100}, []int64{100}))
+		wantTargets(t, compat, got, want...)
+	}
+}
+
+func TestT22And23NegativeSlopesDoNotBlind(t *testing.T) {
+	for compat, want := range map[rules.Compat]bool{rules.Default: true, rules.Dynamo13: false} {
+		config := trapConfig("sla")
+		m := newStoreModel(decodePool, &config, rulesFor(compat), limits{batchedTokens: 1000, sequences: 64, kvTokens: 10_000})
+		for i := range int64(10) {
+			m.observe([]pass{{decodes: 1 + i%4, decodeTokens: 100 * i, wallSeconds: 0.01 - 1e-5*float64(i)}})
+		}
+		if _, ok := m.itlMs(&pass{decodes: 1, decodeTokens: 500}, itlQuery{acceptLength: 1}); ok != want {
+			t.Errorf("compat %q: the model knows an estimate: %v", compat, ok)
+		}
+	}
+}
+
+func TestT24MinEndpointHoldsFromTheStart(t *testing.T) {
+	for compat, want := range map[rules.Compat][]int{rules.Default: {3}, rules.Dynamo13: nil} {
+		config := trapConfig("sla")
+		config.MinEndpoint = 3
+		c := trapCore(t, config, compat, poolSetup{workers: 1})
+		_, got := c.tick(&tickInput{load: true, pools: []poolInput{{ready: []int32{0}}}})
+		wantTargets(t, compat, got, want...)
+	}
+}
+
+func TestT26WhatStartsIsNotAskedForAgain(t *testing.T) {
+	for compat, again := range map[rules.Compat]bool{rules.Default: false, rules.Dynamo13: true} {
+		config := trapConfig("sla")
+		config.EnableLoadScaling = false
+		c := trapCore(t, config, compat, poolSetup{workers: 1})
+		in := &tickInput{throughput: true, pools: []poolInput{{ready: []int32{0}}}, traffic: &Load{
+			DurationSeconds: 1, Requests: 150, InputTokens: 500, OutputTokens: 2, KVHitRate: 0,
+		}}
+		_, first := c.tick(in)
+		if len(first) != 1 || first[0] < 2 {
+			t.Fatalf("compat %q: targets %v, want more than one worker", compat, first)
+		}
+		in.pools[0].starting = first[0] - 1
+		if _, second := c.tick(in); (second != nil) != again {
+			t.Errorf("compat %q: targets %v while %d workers start", compat, second, first[0]-1)
+		}
+	}
+}
+
+func TestT28EqualBudgetsPin(t *testing.T) {
+	for compat, want := range map[rules.Compat][]int{rules.Default: nil, rules.Dynamo13: {2}} {
+		config := trapConfig("throughput")
+		config.MinGPUBudget, config.MaxGPUBudget = 3, 3
+		c := trapCore(t, config, compat, poolSetup{workers: 3})
+		_, got := c.tick(look([]int64{100, 100, 100}))
+		wantTargets(t, compat, got, want...)
+	}
+}
