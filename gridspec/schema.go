@@ -98,6 +98,8 @@ type Output struct {
 	Dir string `json:"dir"`
 	// PerRequest also writes a record of every request.
 	PerRequest bool `json:"per_request"`
+	// Timelines also writes what happened over time at every point: workers, queue and latencies in windows.
+	Timelines bool `json:"timelines"`
 }
 
 // OnInvalid says what happens to impossible combinations.

@@ -101,6 +101,7 @@ func newCore(config Config, r ruleSet, setups []poolSetup) (*core, error) {
 			Kind: forecast.Kind(config.LoadPredictor), Log1p: config.LoadPredictorLog1p,
 			IntervalSeconds: float64(config.ThroughputAdjustmentIntervalSeconds), ProphetWindow: config.ProphetWindowSize,
 			KalmanQLevel: config.KalmanQLevel, KalmanQTrend: config.KalmanQTrend, KalmanR: config.KalmanR,
+			Reselect: !r.OrderForEver,
 		}); err != nil {
 			return nil, err
 		}

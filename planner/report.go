@@ -17,6 +17,8 @@ type Outcome struct {
 type Record struct {
 	// Pools names the pools, in the order of [simcore.Config.Stages]: "agg", or "prefill" and "decode".
 	Pools []string
+	// InitialWorkers is the number of workers of each pool at the start.
+	InitialWorkers []int
 	// Config is the configuration, resolved.
 	Config Config
 	// KVCapacityTokens is the KV cache of a worker of each pool, in tokens; 0 means unknown.

@@ -10,6 +10,8 @@ type sample struct {
 // seen, so that many passes of one kind do not push out the few of another (planner specification §5.2).
 type retention struct {
 	dims int
+	// newestGivesUp takes what is too much from the bucket that was made last, of several fullest ones.
+	newestGivesUp bool
 	// perAxis is the number of buckets on each axis, limit the greatest number of samples.
 	perAxis, limit int
 	// low and high bound what was ever seen on each axis; they never come closer.
@@ -36,7 +38,7 @@ func newRetention(dims, buckets, limit int) *retention {
 }
 
 // add keeps a sample. When there are too many, the oldest one of the fullest bucket goes, of several the one that was made
-// first.
+// first, or last.
 func (r *retention) add(s sample) {
 	if r.extend(s.x) && r.count > 0 {
 		r.resort()
@@ -108,7 +110,8 @@ func (r *retention) place(v float64, axis int) int {
 func (r *retention) drop() {
 	fullest := 0
 	for i := range r.buckets {
-		if len(r.buckets[i].samples) > len(r.buckets[fullest].samples) {
+		more := len(r.buckets[i].samples) - len(r.buckets[fullest].samples)
+		if more > 0 || more == 0 && r.newestGivesUp {
 			fullest = i
 		}
 	}

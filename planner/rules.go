@@ -24,6 +24,9 @@ type ruleSet struct {
 	// OneRegression has a single regression for all passes of a pool. Otherwise passes that compute prompts, decode, or do
 	// both have one each.
 	OneRegression bool
+	// NewestPartGivesUp lets, of several equally full parts of the range of loads that was seen, the one that was made last
+	// give up a pass. Otherwise the first. In 1.3 a hash map decides, at random; with this all of its recorded runs are met.
+	NewestPartGivesUp bool
 	// NormalEquations fits them as 1.3 does.
 	NormalEquations bool
 	// NoNegativeSlopes refuses fits with a negative slope. Otherwise the best fit without one is taken.
@@ -67,6 +70,8 @@ type ruleSet struct {
 	// PolynomialEngines lets engines that have a timing table take as long as the default model says; the planner knows the
 	// table only.
 	PolynomialEngines bool
+	// OrderForEver lets the predictor arima keep the order that it selected first. Otherwise it selects anew as values come.
+	OrderForEver bool
 	// WarmupIgnored has no use for the warm-up trace.
 	WarmupIgnored bool
 	// UncheckedSettings takes settings out of their range, and GPUs of a worker that its engine does not have. Otherwise
@@ -84,6 +89,7 @@ func rulesFor(c rules.Compat) ruleSet {
 		r.TrafficBeforeNewest = true
 		r.OneRegression = true
 		r.NormalEquations = false
+		r.NewestPartGivesUp = false
 		r.PredictedHitRate = true
 		r.HitRateOfBlocks = true
 		r.IdleHasNoShape = true
@@ -102,6 +108,7 @@ func dynamoRules() ruleSet {
 	return ruleSet{
 		NewestByCount:         true,
 		StaleNewest:           true,
+		NewestPartGivesUp:     true,
 		NormalEquations:       true,
 		NoNegativeSlopes:      true,
 		ChunksForPrompts:      true,
@@ -114,6 +121,7 @@ func dynamoRules() ruleSet {
 		RelaxedFloor:          true,
 		BudgetCanEmpty:        true,
 		KnowsTablesOnly:       true,
+		OrderForEver:          true,
 		WarmupIgnored:         true,
 		UncheckedSettings:     true,
 	}

@@ -34,37 +34,52 @@ func Run(ctx context.Context, cfg simcore.Config, p Config, w *workload.Workload
 		}
 		cfg, resolved = plan.with(cfg), plan.with(resolved)
 	}
-	record := &Record{Pools: poolNames(resolved), Config: p}
-	gpus := newGPUClock(resolved, &p)
+	r := &runner{cfg: resolved, config: p, plan: plan}
 	listen := opt.ScalingEvents
 	opt.ScalingEvents = func(e simcore.ScalingEvent) {
-		gpus.note(e)
-		record.Events = append(record.Events, e)
+		r.gpus.note(e)
+		r.record.Events = append(r.record.Events, e)
 		if listen != nil {
 			listen(e)
 		}
 	}
-	switch p.Policy {
-	case PolicyTargetTracking:
-		opt.Autoscaler = newTracker(resolved, p, record, gpus)
-	case PolicyForesight:
-		opt.Autoscaler = newForeseer(resolved, plan, record, gpus)
-	default:
-		scaler, err := newDynamo(resolved, p, record, gpus)
-		if err != nil {
-			return nil, err
-		}
-		if err := scaler.core.warm(ctx); err != nil {
-			return nil, err
-		}
-		opt.Autoscaler = scaler
+	opt.Restarted = func() (simcore.Autoscaler, error) { return r.begin(ctx) }
+	var err error
+	if opt.Autoscaler, err = r.begin(ctx); err != nil {
+		return nil, err
 	}
 	report, err := simcore.Run(ctx, cfg, w, opt)
 	if err != nil {
 		return nil, err
 	}
-	report.Planning = record.planning()
-	return &Outcome{Report: report, Record: record}, nil
+	report.Planning = r.record.planning()
+	return &Outcome{Report: report, Record: r.record}, nil
+}
+
+// runner has what a policy needs and leaves.
+type runner struct {
+	cfg    simcore.Config // resolved
+	config Config
+	plan   *staffing // of the policy foresight
+	record *Record
+	gpus   *gpuClock
+}
+
+// begin makes the policy, which knows nothing yet, and empty records.
+func (r *runner) begin(ctx context.Context) (simcore.Autoscaler, error) {
+	r.record = &Record{Pools: poolNames(r.cfg), InitialWorkers: initialWorkers(r.cfg), Config: r.config}
+	r.gpus = newGPUClock(r.cfg, &r.config)
+	switch r.config.Policy {
+	case PolicyTargetTracking:
+		return newTracker(r.cfg, r.config, r.record, r.gpus), nil
+	case PolicyForesight:
+		return newForeseer(r.cfg, r.plan, r.record, r.gpus), nil
+	}
+	scaler, err := newDynamo(r.cfg, r.config, r.record, r.gpus)
+	if err != nil {
+		return nil, err
+	}
+	return scaler, scaler.core.warm(ctx)
 }
 
 // poolNames names the pools of a deployment.
@@ -73,6 +88,15 @@ func poolNames(cfg simcore.Config) []string {
 		return []string{"prefill", "decode"}
 	}
 	return []string{"agg"}
+}
+
+// initialWorkers is the number of workers of each pool.
+func initialWorkers(cfg simcore.Config) []int {
+	var workers []int
+	for _, pool := range cfg.Stages() {
+		workers = append(workers, pool.Workers)
+	}
+	return workers
 }
 
 // polynomialEngines lets engines that have timing tables take as long as the default model says.

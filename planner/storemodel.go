@@ -53,6 +53,7 @@ func newStoreModel(kind poolKind, c *Config, r ruleSet, l limits) *storeModel {
 			kept:  newRetention(dims, c.FPMSampleBucketSize, c.MaxNumFPMSamples),
 			least: c.LoadMinObservations, clampFirst: i == decodesOnly, rules: r, stale: true,
 		}
+		m.stores[i].kept.newestGivesUp = r.NewestPartGivesUp
 	}
 	return m
 }

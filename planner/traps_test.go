@@ -303,3 +303,21 @@ func TestT28EqualBudgetsPin(t *testing.T) {
 		wantTargets(t, compat, got, want...)
 	}
 }
+
+func TestT27ARIMAFollowsARamp(t *testing.T) {
+	missed := func(compat rules.Compat) (sum float64) {
+		config := trapConfig("sla")
+		config.LoadPredictor = "arima"
+		c := trapCore(t, config, compat, poolSetup{workers: 1})
+		for i, requests := range []float64{24, 31, 37, 29, 62, 70, 79, 88, 97, 106, 115, 124, 133, 142} {
+			if i > 5 {
+				sum += math.Abs(c.predict(&Load{DurationSeconds: 60}).Requests - requests)
+			}
+			c.observe(&Load{DurationSeconds: 60, Requests: requests, InputTokens: 1000, OutputTokens: 100})
+		}
+		return sum
+	}
+	if ours, reference := missed(rules.Default), missed(rules.Dynamo13); ours > reference/2 {
+		t.Errorf("misses add up to %v, with dynamo-1.3 to %v", ours, reference)
+	}
+}

@@ -156,16 +156,13 @@ func recordedEvents(t *testing.T, text string) (events []recordedEvent) {
 
 // notComparable are recorded runs of 1.2.1 that only their ticks can be compared with.
 var notComparable = map[string]string{
-	"a08_wave_easy_throughput":                       pressed,
-	"a09_wave_easy_latency_startup20":                pressed,
-	"a10_wave_none_numgpu_trap":                      pressed,
 	"d02_wave_disagg_easy_throughput":                pressed,
 	"d04_wave_disagg_easy_latency_startup20_cancels": pressed,
 	"d05_no_role_flags":                              "its engines do not know whether they prefill or decode, which ours always do",
 	"a13_wave_kvrouter_sla_both":                     "the reference's KV router varies from run to run",
 }
 
-const pressed = "engines of 1.2.1 differ from those of 1.3.1, which ours are, when the KV cache is full"
+const pressed = "decode workers of 1.2.1 differ from ours when the KV cache is full"
 
 // TestWholeRunsOfDynamo12 simulates the recorded runs of 1.2.1.
 func TestWholeRunsOfDynamo12(t *testing.T) {
@@ -246,9 +243,6 @@ func TestColdStartSweepsOfDynamo12(t *testing.T) {
 	} {
 		for _, want := range readSummary(t, filepath.Join(dir, sweep.name, "summary.csv")) {
 			t.Run(fmt.Sprintf("%s/%03.0f", sweep.name, want["startup_s"]), func(t *testing.T) {
-				if sweep.trace == conversation && want["startup_s"] > 0 {
-					t.Skip(pressed)
-				}
 				cfg, p, _ := recordedRun(t, dir, "a20_wave1200_startup40_ticks")
 				cfg.Engine.StartupTime = want["startup_s"]
 				compareSummary(t, simulateRecorded(t, cfg, p, sweep.trace), want)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/planner"
 	"github.com/servegrid/servegrid/simcore"
 )
 
@@ -103,9 +104,9 @@ func leafKind(t reflect.Type) (gridspec.Kind, bool) {
 }
 
 // value reads the setting from a configuration, and false when it is an unset pointer or the configuration does not have
-// it: what both stages of a disaggregated deployment have in common stands where an aggregated one has it, the rest with
+// it, which concerns says, and its mode: what both stages of a disaggregated deployment have in common stands where an aggregated one has it, the rest with
 // the stages.
-func (s setting) value(config reflect.Value) (gridspec.Value, bool) {
+func (s setting) value(config reflect.Value, concerns bool) (gridspec.Value, bool) {
 	v := config.FieldByIndex(s.index)
 	c := config.Addr().Interface().(*gridspec.Config)
 	if c.Deployment.Mode == simcore.ModeDisaggregated && s.prefill != nil {
@@ -116,7 +117,7 @@ func (s setting) value(config reflect.Value) (gridspec.Value, bool) {
 		if !s.ofStage() {
 			v = p
 		}
-	} else if !gridspec.Concerns(s.path, c) {
+	} else if !concerns {
 		return gridspec.Value{}, false
 	}
 	if v.Kind() == reflect.Pointer {
@@ -150,11 +151,12 @@ func (t *Table) addSettings(rows []Row) {
 		}
 	}
 	t.Metadata.Constants = map[string]any{}
+	alike := concernedAlike(rows)
 	for _, s := range settings() {
 		if axes[s.path] || len(rows) == 0 {
 			continue
 		}
-		c := s.column(rows)
+		c := s.column(rows, alike)
 		switch {
 		case c.allNull(): // no point has it
 		case c.constant():
@@ -166,15 +168,39 @@ func (t *Table) addSettings(rows []Row) {
 	}
 }
 
-func (s setting) column(rows []Row) *Column {
+// column has the setting of all rows.
+func (s setting) column(rows []Row, alike []int) *Column {
 	c := NewColumn(flatName(s.path), s.kind, len(rows))
 	c.Unit, c.Doc, c.Role = s.unit, s.doc, RoleConfig
+	concerns := make([]bool, len(rows))
 	for i := range rows {
-		if v, ok := s.value(reflect.ValueOf(&rows[i].Point.Config).Elem()); ok {
+		if concerns[i] = concerns[alike[i]]; alike[i] == i {
+			concerns[i] = gridspec.Concerns(s.path, &rows[i].Point.Config)
+		}
+		if v, ok := s.value(reflect.ValueOf(&rows[i].Point.Config).Elem(), concerns[i]); ok {
 			c.Set(i, v)
 		}
 	}
 	return c
+}
+
+// concernedAlike returns for each row the first one that is concerned by the same settings.
+func concernedAlike(rows []Row) []int {
+	type decisive struct {
+		mode    string
+		planner planner.Config
+	}
+	first, out := map[decisive]int{}, make([]int, len(rows))
+	for i := range rows {
+		c := &rows[i].Point.Config
+		key := decisive{c.Deployment.Mode, c.Planner}
+		at, known := first[key]
+		if !known {
+			at, first[key] = i, i
+		}
+		out[i] = at
+	}
+	return out
 }
 
 // plain returns the value of a row as JSON encodes it; JSON has no infinities, so they are null.

@@ -171,7 +171,20 @@ func simulateAgentX(ctx context.Context, cfg Config, base *workload.Workload, op
 			return nil, workload.ErrTooManyAgentXRequests
 		}
 		plan.Plays = s.scenario.morePlays() - plan.Users
+		if opt.Autoscaler != nil {
+			if opt.Autoscaler, err = opt.restart(); err != nil {
+				return nil, err
+			}
+		}
 	}
+}
+
+// restart returns the autoscaler of a simulation that begins anew.
+func (o Options) restart() (Autoscaler, error) {
+	if o.Restarted == nil {
+		return nil, errors.New("agentx.preset: the scenario begins anew when its users play more conversations than were planned, and this autoscaler cannot; use a fixed number of workers")
+	}
+	return o.Restarted()
 }
 
 // ofBase makes an error about a request one about the request of the conversations that it repeats.

@@ -539,7 +539,7 @@ func (d *disaggregated) reserve(r int32, now float64) error {
 	q.waiting = append(q.waiting, r)
 	id := d.decodeID(r)
 	d.requests[id]++
-	d.decodeWorkers[worker].SetReserving(true)
+	d.decodeWorkers[worker].Await(r, true)
 	if d.due.has(id) && !d.cutShort(id, now) {
 		return nil
 	}
@@ -584,7 +584,7 @@ func (d *disaggregated) tryReserve(id int32, now float64) bool {
 		}
 		q.failed = false
 		q.waiting = slices.Delete(q.waiting, 0, 1)
-		worker.SetReserving(len(q.waiting) > 0)
+		worker.Await(r, false)
 		if ok {
 			d.reserved(r, fresh, now)
 			return true

@@ -30,6 +30,9 @@ type Options struct {
 	Records func(RequestRecord)
 	// Autoscaler, when set, changes how many workers there are.
 	Autoscaler Autoscaler
+	// Restarted returns the autoscaler of a simulation that begins anew, so that all that was told before is void. Only the
+	// AgentX scenario does that, when its users play more conversations than were planned; without Restarted it then fails.
+	Restarted func() (Autoscaler, error)
 	// ScalingEvents, when set, hears of each worker that comes or goes, as it does.
 	ScalingEvents func(ScalingEvent)
 	// everyPass simulates each pass by itself, for tests that compare with the faster way.

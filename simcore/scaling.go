@@ -305,7 +305,7 @@ func (c *scaling) completed(now float64, r *engine.Request) {
 
 func (c *scaling) routed(now float64, overlapTokens, inputTokens int32, blockSize int) {
 	if c != nil && c.requests != nil {
-		c.requests.Routed(now, int(overlapTokens)/blockSize, int(inputTokens)/blockSize)
+		c.requests.Routed(now, int(overlapTokens)/blockSize, (int(inputTokens)+blockSize-1)/blockSize)
 	}
 }
 

@@ -137,9 +137,7 @@ func (j *sweepJob) print(out sweep.Outcome, t *results.Table) error {
 	}
 	slices.Sort(j.notes)
 	notes := append(journalNotes(out), j.notes...)
-	if missing := j.missingRecords(out.Rows); missing != "" {
-		notes = append(notes, missing)
-	}
+	notes = append(notes, j.missingFiles(out.Rows)...)
 	for _, note := range notes {
 		if err := printText(j.state.stderr, "%s\n", note); err != nil {
 			return err

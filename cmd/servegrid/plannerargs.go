@@ -33,23 +33,21 @@ var plannerNames = map[string]string{
 
 // inertPlannerArgs belong to live serving, or have no effect in the reference either.
 var inertPlannerArgs = map[string]inertArg{
-	"environment":                      {oneOf("kubernetes", "virtual", "global-planner"), false},
-	"namespace":                        {anyText, true},
-	"backend":                          {oneOf("vllm", "sglang", "trtllm", "mocker"), false},
-	"log_dir":                          {anyText, true},
-	"profile_results_dir":              {anyText, true},
-	"aic_interpolation":                {anything, true},
-	"aic_perf_model":                   {anything, true},
-	"metric_pulling_prometheus_port":   {port, true},
-	"metric_reporting_prometheus_port": {port, true},
-	"throughput_metrics_source":        {oneOf("frontend", "router"), false},
-	"model_name":                       {anyText, true},
-	"global_planner_namespace":         {anyText, true},
-	"pre_deployment_sweeping_mode":     {oneOf("none", "rapid", "thorough"), true},
-	"load_metric_samples":              {wholeAtLeast(0), true},
-	"kalman_min_points":                {wholeAtLeast(0), true},
-	"report_write_gzip_log":            {anyBool, false},
-	"advisory":                         {anyBool, false},
+	"environment":                  {oneOf("kubernetes", "virtual", "global-planner"), false},
+	"namespace":                    {anyText, true},
+	"backend":                      {oneOf("vllm", "sglang", "trtllm", "mocker"), false},
+	"log_dir":                      {anyText, true},
+	"profile_results_dir":          {anyText, true},
+	"aic_interpolation":            {anything, true},
+	"aic_perf_model":               {anything, true},
+	"throughput_metrics_source":    {oneOf("frontend", "router"), false},
+	"model_name":                   {anyText, true},
+	"global_planner_namespace":     {anyText, true},
+	"pre_deployment_sweeping_mode": {oneOf("none", "rapid", "thorough"), true},
+	"load_metric_samples":          {wholeAtLeast(0), true},
+	"kalman_min_points":            {wholeAtLeast(0), true},
+	"report_write_gzip_log":        {anyBool, false},
+	"advisory":                     {anyBool, false},
 }
 
 // plannerPage says where the page about the planner goes.
@@ -66,9 +64,6 @@ func (f *replayFlags) plannerArgs(b *specBuilder) {
 	if !b.flags.Changed(plannerFlag) {
 		if granularity {
 			b.notes = append(b.notes, "--"+granularityFlag+" changes nothing here: only a planner's models have it")
-		}
-		if f.plannerOutput != "" {
-			b.refuse(errors.New("--planner-output needs a planner; give --planner-config"))
 		}
 		return
 	}
@@ -229,6 +224,12 @@ func (a *plannerConfig) page() plannerPage {
 // dropInert checks and drops what is about live serving.
 func (a *plannerConfig) dropInert() {
 	given, wrong := dropInert(a.config, inertPlannerArgs)
+	for _, key := range slices.Sorted(maps.Keys(a.config)) {
+		if strings.HasPrefix(key, "metric_") && strings.Contains(key, "prometheus") {
+			delete(a.config, key)
+			given = append(given, key)
+		}
+	}
 	for _, w := range wrong {
 		a.refuse("%s", w)
 	}

@@ -218,6 +218,9 @@ func (f *replayFlags) point(cmd *cobra.Command, traces []string) (point *gridspe
 	b.refuse(err)
 	b.notes = append(b.notes, notes...)
 	point, err = b.point(f.set)
+	if err == nil && f.plannerOutput != "" && !point.Config.Planned() {
+		err = errors.New("--planner-output: there is no planner; give --planner-config")
+	}
 	if f.compat != "" { // the reference says nothing either
 		b.notes = nil
 	}

@@ -85,9 +85,12 @@ func configDifferences(c gridspec.Config) []string {
 func priceDifferences(p gridspec.Point) []string {
 	var out []string
 	price := p.GPUPrice.USDPerHour
+	if price <= 0 {
+		return nil
+	}
 	for _, pool := range p.Config.Stages() {
 		gpu, err := catalogue.FindGPU(pool.Timing.GPU)
-		if kv := fmt.Sprintf("prices.%s=%v", pool.Timing.GPU, price); price > 0 && (err != nil || gpu.USDPerHour != price) && !slices.Contains(out, kv) {
+		if kv := fmt.Sprintf("prices.%s=%v", pool.Timing.GPU, price); (err != nil || gpu.USDPerHour != price) && !slices.Contains(out, kv) {
 			out = append(out, kv)
 		}
 	}
@@ -120,6 +123,7 @@ func appendDifferences(out []string, prefix string, settings, defaults reflect.V
 			continue
 		}
 		switch {
+		case got.Comparable() && got.Equal(standard): // also whole sections
 		case got.Kind() == reflect.Struct:
 			out = appendDifferences(out, prefix+key+".", got, standard)
 		case !reflect.DeepEqual(got.Interface(), standard.Interface()):

@@ -1,71 +1,16 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/servegrid/servegrid/gridspec"
-	"github.com/servegrid/servegrid/planner"
 	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/engine"
 	"github.com/servegrid/servegrid/simcore/workload"
-	"github.com/servegrid/servegrid/sweep"
 )
-
-// requestsFolder holds one file a point, named by its ID, when the spec asks for output.per_request.
-const requestsFolder = "requests"
-
-// simulateWithRecords simulates one point and writes the record of every request beside the results.
-func (j *sweepJob) simulateWithRecords(ctx context.Context, job sweep.Job) (*simcore.Report, error) {
-	var records []simcore.RequestRecord
-	out, err := planner.Run(ctx, job.Point.Config.Config, job.Point.Config.Planner, job.Workload, simcore.Options{
-		Records: func(r simcore.RequestRecord) { records = append(records, r) },
-	})
-	if err != nil {
-		return nil, err
-	}
-	if job.ID == "" {
-		return out.Report, nil
-	}
-	path := j.recordsPath(job.ID)
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return nil, &sweep.EnvironmentError{Err: err}
-	}
-	t := requestTable(job.ID, records, job.Workload)
-	if err := results.WriteFile(path, func(w io.Writer) error { return results.WriteParquet(w, t) }); err != nil {
-		return nil, &sweep.EnvironmentError{Err: err}
-	}
-	return out.Report, nil
-}
-
-// missingRecords says how many points have no file of records; empty means none.
-func (j *sweepJob) missingRecords(rows []results.Row) string {
-	if !j.spec.Output.PerRequest {
-		return ""
-	}
-	missing := 0
-	for i := range rows {
-		if rows[i].Status == results.StatusOK && !isFile(j.recordsPath(rows[i].ID)) {
-			missing++
-		}
-	}
-	if missing == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d of %d points have no file in %s (simulated without output.per_request, or the file was removed); --retry all runs them again",
-		missing, len(rows), filepath.Join(j.dir, requestsFolder))
-}
-
-// recordsPath is the file of a point's records.
-func (j *sweepJob) recordsPath(id string) string {
-	return filepath.Join(j.dir, requestsFolder, id+".parquet")
-}
 
 // requestColumn is one figure of a request's record: a key of --report-jsonl and a column of a Parquet file. Where the
 // reference has the figure the name is its.

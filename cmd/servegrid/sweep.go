@@ -153,13 +153,19 @@ type sweepJob struct {
 	dir      string
 	resolved []byte
 
+	laidOut []results.Row // the rows of the last table
+	last    *results.Table
+
 	notesMu sync.Mutex
 	notes   []string // about the workloads, each once
 }
 
 // companions lists the files and folders beside results.parquet that belong to its rows.
 func companions() []string {
-	names := []string{specFile, reportFile, requestsFolder}
+	names := []string{specFile, reportFile}
+	for _, f := range pointFiles {
+		names = append(names, f.folder)
+	}
 	for _, format := range furtherFormats() {
 		names = append(names, formatFile(format))
 	}
@@ -194,8 +200,8 @@ func (j *sweepJob) options() sweep.Options {
 	if opt.Timeout == 0 {
 		opt.Timeout = j.spec.Execution.Timeout
 	}
-	if j.spec.Output.PerRequest {
-		opt.Simulate = j.simulateWithRecords
+	if j.keepsFiles() {
+		opt.Simulate = j.simulateAndKeep
 	}
 	return opt
 }
@@ -233,8 +239,11 @@ func specObjectives(spec *gridspec.Spec) []results.Objective {
 	return out
 }
 
-// table lays out the rows, with the frontier of those that keep the SLA marked.
+// table lays out the rows, with the frontier of those that keep the SLA marked. The same rows have the same table.
 func (j *sweepJob) table(rows []results.Row) (*results.Table, error) {
+	if len(rows) > 0 && len(rows) == len(j.laidOut) && &rows[0] == &j.laidOut[0] {
+		return j.last, nil
+	}
 	t := results.NewTable(rows, results.Metadata{
 		Spec:       string(j.resolved),
 		Versions:   versions(),
@@ -244,6 +253,7 @@ func (j *sweepJob) table(rows []results.Row) (*results.Table, error) {
 	if err := results.MarkFrontier(t, t.Analysis()); err != nil {
 		return nil, err
 	}
+	j.laidOut, j.last = rows, t
 	return t, nil
 }
 

@@ -45,6 +45,60 @@ func TestARIMASelection(t *testing.T) {
 	}
 }
 
+// TestARIMAWalk compares the orders that are tried with those that pmdarima tries.
+func TestARIMAWalk(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		want   []order
+	}{
+		{[]float64{24, 31, 37, 29, 62, 58, 70, 66}, []order{
+			{1, 0, 1, true}, {0, 0, 0, true}, {1, 0, 0, true}, {0, 0, 1, true}, {0, 0, 0, false},
+			{2, 0, 0, true}, {2, 0, 1, true}, {1, 0, 0, false},
+		}},
+		{[]float64{10, 20, 30, 42, 50}, []order{
+			{1, 0, 1, true}, {0, 0, 0, true}, {1, 0, 0, true}, {0, 0, 1, true}, {0, 0, 0, false},
+			{1, 0, 1, false}, {0, 0, 1, false}, {1, 0, 0, false},
+		}},
+	} {
+		s := searchOrders(c.values)
+		for _, o := range c.want {
+			if !s.tried[o] {
+				t.Errorf("%v: %+v was not tried", c.values, o)
+			}
+		}
+		if len(s.tried) != len(c.want) {
+			t.Errorf("%v: tried %v, want %v", c.values, s.tried, c.want)
+		}
+	}
+}
+
+// TestLikelihood compares likelihoods and forecasts at given parameters with those of statsmodels' SARIMAX.
+func TestLikelihood(t *testing.T) {
+	values := []float64{24, 31, 37, 29, 62, 58, 73, 81, 84, 76, 91, 73, 75}
+	for _, c := range []struct {
+		order      order
+		parameters []float64
+		scale      float64
+		want, next float64
+	}{
+		{order{1, 0, 1, true}, []float64{20, 0.7, 0.3, 90}, 1, -57.41510763260869, 75.15038737358316},
+		{order{2, 1, 1, true}, []float64{2, 0.4, -0.3, -0.6, 150}, 1, -49.44576170066974, 83.09730122251472},
+		{order{0, 2, 1, false}, []float64{-0.8, 200}, 1, -45.49639438037007, 76.55009852840008},
+		{order{3, 0, 2, true}, []float64{10, 0.5, 0.2, 0.1, 0.4, 0.2, 100}, 1, -53.20970927490819, 70.28200122641265},
+		{order{0, 0, 1, false}, []float64{0.8, 0.001}, 0.001, 21.713434314036572, 0.04725421805127913},
+		{order{1, 1, 0, false}, []float64{0.5, 0.0001}, 0.001, 26.760945933653606, 0.07600000000000001},
+	} {
+		scaled := make([]float64, len(values))
+		for i, v := range values {
+			scaled[i] = v * c.scale
+		}
+		got, next := arimaModel{c.order, c.parameters}.run(scaled)
+		if math.Abs(got-c.want) > 1e-8 || math.Abs(next-c.next) > 1e-9*c.next {
+			t.Errorf("%+v: likelihood %v and forecast %v, want %v and %v", c.order, got, next, c.want, c.next)
+		}
+	}
+}
+
 // TestARIMACriteria compares the criteria of all candidates of one series with pmdarima's, raw and as logarithms.
 func TestARIMACriteria(t *testing.T) {
 	raw := []float64{24, 31, 37, 29, 62}

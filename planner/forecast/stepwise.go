@@ -6,6 +6,12 @@ import "math"
 // least information criterion of Akaike on a walk through neighbouring orders (Hyndman and Khandakar, 2008). ok is false when
 // no order can be trusted.
 func selectARIMA(values []float64) (m arimaModel, ok bool) {
+	s := searchOrders(values)
+	return s.best, !math.IsInf(s.criterion, 1)
+}
+
+// searchOrders walks through the orders for a series.
+func searchOrders(values []float64) *orderSearch {
 	d := differencing(values)
 	diffed := values
 	for range d {
@@ -14,7 +20,7 @@ func selectARIMA(values []float64) (m arimaModel, ok bool) {
 	s := &orderSearch{values: values, d: d, constant: d < 2, tried: map[order]bool{}, criterion: math.Inf(1)}
 	if allEqual(diffed) {
 		s.try(order{d: d, constant: true})
-		return s.best, s.found()
+		return s
 	}
 	limit := min(maxOrder, len(values)/3)
 	start := min(2, limit)
@@ -22,7 +28,7 @@ func selectARIMA(values []float64) (m arimaModel, ok bool) {
 		start = min(1, limit)
 	}
 	s.walk(start, limit)
-	return s.best, s.found()
+	return s
 }
 
 // orderSearch looks for the order with the least information criterion.
@@ -36,9 +42,6 @@ type orderSearch struct {
 	best      arimaModel
 	criterion float64
 }
-
-// found reports whether there is a model.
-func (s *orderSearch) found() bool { return !math.IsInf(s.criterion, 1) }
 
 // try fits a model of an order that was not tried yet, and reports whether it is the best so far.
 func (s *orderSearch) try(o order) bool {

@@ -80,10 +80,11 @@ func (v *view) replicaChart(pool int) timeplot.Chart {
 		c.Series = append(c.Series, bound)
 	}
 	c.Series = append(c.Series, v.known("asked for", 1, timeplot.Marks, func(t *planner.Tick) float64 {
-		if t.Pools[pool].Target < 0 {
+		p := &t.Pools[pool]
+		if p.Target < 0 || p.Target == p.Ready+p.Starting {
 			return math.NaN()
 		}
-		return float64(t.Pools[pool].Target)
+		return float64(p.Target)
 	}))
 	return c
 }
@@ -238,8 +239,12 @@ func (v *view) gpuHoursChart() timeplot.Chart {
 
 // tracks are both ways of scaling, with the reasons of what they decided.
 func (v *view) tracks() []timeplot.Track {
+	load := timeplot.Track{Title: "Load scaling", Note: "by what the engines have queued"}
+	if v.Config.Policy != planner.PolicyDynamo {
+		load = timeplot.Track{Title: "Decisions", Note: "of the policy " + string(v.Config.Policy)}
+	}
 	return slices.DeleteFunc([]timeplot.Track{
-		{Title: "Load scaling", Note: "by what the engines have queued", Rows: v.trackRows(
+		{Title: load.Title, Note: load.Note, Rows: v.trackRows(
 			func(t *planner.Tick) bool { return t.LoadScaling },
 			func(t *planner.Tick) string { return t.LoadReason }, func(p *planner.PoolTick) string { return p.LoadReason })},
 		{Title: "Throughput scaling", Note: "for the predicted load", Rows: v.trackRows(

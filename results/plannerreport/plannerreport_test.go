@@ -30,6 +30,7 @@ func madeUpRecord(pools []string, ticks, workers int) *planner.Record {
 	r.Config.Policy, r.Config.OptimizationTarget, r.Config.EnableLoadScaling = planner.PolicyDynamo, "sla", true
 	for range pools {
 		r.KVCapacityTokens = append(r.KVCapacityTokens, 1<<20)
+		r.InitialWorkers = append(r.InitialWorkers, 1)
 	}
 	for i := range ticks {
 		at := 10_000 * float64(i+1)

@@ -6,10 +6,13 @@ import (
 	"github.com/servegrid/servegrid/results/timeplot"
 )
 
-// states are the reasons of decisions (planner specification §9.6), in the order of the page's key.
+// states are the reasons of decisions (planner specification §9.6) and of the other policies, in the order of the page's key.
 var states = []timeplot.State{
 	{Name: "scale_up", Kind: timeplot.KindUp, Meaning: "asks for more workers"},
 	{Name: "scale_down", Kind: timeplot.KindDown, Meaning: "asks for fewer workers"},
+	{Name: "min_endpoint", Kind: timeplot.KindUp, Meaning: "there were fewer workers than min_endpoint"},
+	{Name: "foresight", Kind: timeplot.KindQuiet, Meaning: "as many workers as what is to come needs"},
+	{Name: "sla_out_of_reach", Kind: timeplot.KindBroken, Meaning: "no number of workers within the limits keeps the SLA"},
 	{Name: "scale", Kind: timeplot.KindUp, Meaning: "asks for as many workers as the predicted load needs"},
 	{Name: "set_lower_bound", Kind: timeplot.KindDown, Meaning: "sets the least number of workers that load scaling keeps"},
 	{Name: "scale_down_capped_by_throughput", Kind: timeplot.KindHeld, Meaning: "fewer workers would do now, but the predicted load needs those there are"},

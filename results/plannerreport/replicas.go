@@ -29,7 +29,7 @@ func (v *view) replicasOf(pool int) replicas {
 		}
 		return r
 	}
-	ready, starting, draining := v.initialWorkers(pool), 0, 0
+	ready, starting, draining := v.InitialWorkers[pool], 0, 0
 	r.add(0, ready, starting, draining)
 	gone := map[int32]simcore.ScalingKind{}
 	for _, e := range v.Events {
@@ -56,19 +56,6 @@ func (v *view) replicasOf(pool int) replicas {
 		r.add(e.AtMs/1000, ready, starting, draining)
 	}
 	return r
-}
-
-// initialWorkers is the number of workers at the start: their ids come before that of the first one asked for.
-func (v *view) initialWorkers(pool int) int {
-	for _, e := range v.Events {
-		if e.Pool == pool && e.Kind == simcore.WorkerRequested {
-			return int(e.Worker)
-		}
-	}
-	if len(v.Ticks) > 0 {
-		return v.Ticks[0].Pools[pool].Ready
-	}
-	return 0
 }
 
 // add replaces what an earlier event at the same time left.

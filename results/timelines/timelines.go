@@ -25,8 +25,6 @@ type Source struct {
 	Events []simcore.ScalingEvent
 	// Pools are those of [simcore.Config.Stages], in their order.
 	Pools []Pool
-	// EndMs is when the simulation ended.
-	EndMs float64
 	// SLA says which requests are good.
 	SLA simcore.SLA
 }
@@ -44,15 +42,16 @@ const mostWindows = 240
 
 // Table returns the timeline with one row a window. The ID of the point joins it with the results.
 func Table(id string, s Source) *results.Table {
-	windowMs := windowLength(s.EndMs)
-	w := &windows{ms: windowMs, n: max(1, int(math.Ceil(s.EndMs/windowMs))), endMs: s.EndMs}
+	endMs := s.endMs()
+	windowMs := windowLength(endMs)
+	w := &windows{ms: windowMs, n: max(1, int(math.Ceil(endMs/windowMs))), endMs: endMs}
 	t := &results.Table{}
 	names := results.NewColumn("id", gridspec.KindString, w.n)
 	names.Doc, names.Role = "Content ID of the point.", results.RolePoint
 	at, length := make([]float64, w.n), make([]float64, w.n)
 	for i := range w.n {
 		names.Set(i, gridspec.Value{Kind: gridspec.KindString, Str: id})
-		at[i], length[i] = float64(i)*windowMs, min(windowMs, max(s.EndMs-float64(i)*windowMs, 0))
+		at[i], length[i] = float64(i)*windowMs, min(windowMs, max(endMs-float64(i)*windowMs, 0))
 	}
 	t.Add(names)
 	addFloats(t, "at_ms", "ms", "When the window begins.", at)
@@ -60,6 +59,19 @@ func Table(id string, s Source) *results.Table {
 	w.addRequests(t, s)
 	w.addWorkers(t, s)
 	return t
+}
+
+// endMs is when the last thing happens.
+func (s Source) endMs() float64 {
+	end := 0.0
+	for i := range s.Records {
+		r := &s.Records[i].Life
+		end = max(end, r.ArrivalMs, r.LastTokenMs)
+	}
+	for _, e := range s.Events {
+		end = max(end, e.AtMs)
+	}
+	return end
 }
 
 // windowLength is a round time that makes at most mostWindows windows.
@@ -120,7 +132,7 @@ func (w *windows) addRequests(t *results.Table, s Source) {
 		}
 		at, done := w.of(r.ArrivalMs), r.State == engine.Completed
 		arrived[at]++
-		until, admitted := s.EndMs, s.EndMs
+		until, admitted := w.endMs, w.endMs
 		if done {
 			until = max(r.LastTokenMs, r.ArrivalMs)
 			completed[w.of(until)]++
@@ -214,7 +226,7 @@ func (w *windows) pool(s Source, pool int) (ready, starting, draining []float64)
 	pass := func(until float64) {
 		for i, into := range [][]float64{ready, starting, draining} {
 			if counts[i] > 0 {
-				w.spread(into, now, min(until, s.EndMs), float64(counts[i]))
+				w.spread(into, now, min(until, w.endMs), float64(counts[i]))
 			}
 		}
 		now = until
@@ -237,6 +249,6 @@ func (w *windows) pool(s Source, pool int) (ready, starting, draining []float64)
 			counts[2]--
 		}
 	}
-	pass(s.EndMs)
+	pass(w.endMs)
 	return w.means(ready), w.means(starting), w.means(draining)
 }

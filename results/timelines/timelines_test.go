@@ -40,18 +40,19 @@ func column(t *testing.T, table *results.Table, name string) []float64 {
 
 // TestFigures checks every figure of a timeline of three windows of a second, the last one short.
 func TestFigures(t *testing.T) {
-	const end = 240_000*2 + 1000 // windows of 5 s
+	const end = 240_000*2 + 1000 // so that windows have 5 s
 	pending := simcore.RequestRecord{Life: engine.Request{State: engine.Waiting, ArrivalMs: 10_000, AdmittedMs: engine.Never, FirstTokenMs: engine.Never, LastTokenMs: engine.Never}}
 	rejected := simcore.RequestRecord{Life: engine.Request{State: engine.Rejected, ArrivalMs: 1000, AdmittedMs: engine.Never, FirstTokenMs: engine.Never, LastTokenMs: engine.Never}}
+	late := request(end-500, end-500, end, end)
 	warm := request(0, 0, 1, 2)
 	warm.WarmUp = true
 	table := Table("a", Source{
-		Records: []simcore.RequestRecord{request(0, 2500, 3000, 5000), request(1000, 1000, 6000, 7000), warm, rejected, pending},
+		Records: []simcore.RequestRecord{request(0, 2500, 3000, 5000), request(1000, 1000, 6000, 7000), warm, rejected, pending, late},
 		Events: []simcore.ScalingEvent{
 			{AtMs: 2500, Kind: simcore.WorkerRequested, Worker: 1}, {AtMs: 7500, Kind: simcore.WorkerReady, Worker: 1},
 			{AtMs: 10_000, Kind: simcore.WorkerDraining, Worker: 1}, {AtMs: 12_500, Kind: simcore.WorkerRemoved, Worker: 1},
 		},
-		Pools: []Pool{{Name: "agg", Workers: 1, GPUsPerWorker: 2}}, EndMs: end, SLA: simcore.SLA{TTFTMs: 4000},
+		Pools: []Pool{{Name: "agg", Workers: 1, GPUsPerWorker: 2}}, SLA: simcore.SLA{TTFTMs: 4000},
 	})
 	if table.Rows() != 97 {
 		t.Fatalf("%d windows", table.Rows())
@@ -95,7 +96,7 @@ func TestTotals(t *testing.T) {
 			records = append(records, request(arrival, admitted, first, last))
 			waited, stayed = waited+admitted-arrival, stayed+last-arrival
 		}
-		table := Table("a", Source{Records: records, Pools: []Pool{{Workers: 1, GPUsPerWorker: 1}}, EndMs: end})
+		table := Table("a", Source{Records: records, Pools: []Pool{{Workers: 1, GPUsPerWorker: 1}}, Events: []simcore.ScalingEvent{{AtMs: end, Kind: simcore.WorkerRequested, Worker: 1}}})
 		if table.Rows() > mostWindows {
 			r.Fatalf("%d windows", table.Rows())
 		}
@@ -133,7 +134,7 @@ func madeUpCurves(t *testing.T, n int) []Curve {
 			at := float64(1000 * k)
 			records = append(records, request(at, at+float64(100*i), at+float64(200*(i+1)), at+5000))
 		}
-		table := Table(fmt.Sprint(i), Source{Records: records, Pools: []Pool{{"prefill", 1, 1}, {"decode", 2, 1}}, EndMs: 110_000, SLA: simcore.SLA{TTFTMs: 500},
+		table := Table(fmt.Sprint(i), Source{Records: records, Pools: []Pool{{"prefill", 1, 1}, {"decode", 2, 1}}, SLA: simcore.SLA{TTFTMs: 500},
 			Events: []simcore.ScalingEvent{{AtMs: 5e4, Pool: 1, Worker: 2}, {AtMs: 6e4, Pool: 1, Worker: 2, Kind: simcore.WorkerReady}}})
 		path := filepath.Join(t.TempDir(), "t.parquet")
 		if err := results.WriteFile(path, func(w io.Writer) error { return results.WriteParquet(w, table) }); err != nil {

@@ -79,6 +79,7 @@ type schedule struct {
 	// What this pass gave the request, to be taken back when it is preempted in the same pass.
 	pass                int64
 	used, before, after int32
+	handedOver          bool  // its prompt was computed by another worker
 	synced              int64 // the steady pass up to which Tokens and the rest are current
 	// For SGLang, blocks are the pages that it has locked in the tree, up to the node locked. The KV of other tokens is
 	// its own: of those beyond, and of duplicates that were computed although their pages are in the tree.
@@ -234,8 +235,9 @@ type DecodeWorker interface {
 	// Activate makes a reserved request, whose prompt has arrived, wait to be decoded. It reports whether room was given
 	// back, so that another reservation may succeed. The worker must be idle.
 	Activate(request int32) (gaveBack bool)
-	// SetReserving tells whether reservations wait for room, so that only requests whose prompt is there are admitted.
-	SetReserving(waiting bool)
+	// Await tells that a request waits for room, or no longer does. While any does, only requests whose prompt is there are
+	// admitted.
+	Await(request int32, waits bool)
 	// CutShort ends a run with the first pass that ends at the given time or later, because something waits for the
 	// worker to be idle. It returns when that is.
 	CutShort(at float64) (end float64)

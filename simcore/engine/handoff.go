@@ -66,7 +66,7 @@ func (v *VLLM) Activate(request int32) (gaveBack bool) {
 	anonymous := int(ceilDiv(r.Input, v.blockSize) - r.full)
 	v.cache.Hold(v.env.sequence(request), int(r.blocks), int(r.blocks), int(r.full), anonymous) // there is room for that
 	r.blocks, r.partial = r.full, anonymous > 0
-	r.State = Waiting
+	r.State, r.handedOver = Waiting, true
 	r.computed = r.Input
 	v.enqueue(request)
 	v.queued.add(r)
@@ -92,10 +92,11 @@ func (v *VLLM) enqueue(request int32) {
 	}
 }
 
-// SetReserving tells whether reservations wait for room. See [DecodeWorker].
-func (v *VLLM) SetReserving(waiting bool) {
-	if v.reserving != waiting {
-		v.reserving, v.blocked = waiting, false
+// Await tells that a request waits for room, or no longer does. See [DecodeWorker].
+func (v *VLLM) Await(request int32, waits bool) {
+	v.queued.await(&v.env.Requests[request], waits)
+	if reserving := v.queued.awaited > 0; v.reserving != reserving {
+		v.reserving, v.blocked = reserving, false
 	}
 }
 

@@ -15,10 +15,11 @@ type PassLoad struct {
 	DecodeKVTokens int64
 	DecodeVariance float64
 	// QueuedPrefills is the number of waiting requests that were never scheduled, QueuedPrefillTokens the sum of their
-	// prompts' lengths.
+	// prompts' lengths. On a decode worker whose requests come with their prompts computed there are none.
 	QueuedPrefills      int
 	QueuedPrefillTokens int64
-	// QueuedDecodes is the number of preempted requests that wait, QueuedDecodeKVTokens the sum of their lengths.
+	// QueuedDecodes is the number of preempted requests that wait, and on such a decode worker of those that wait for room,
+	// QueuedDecodeKVTokens the sum of their lengths.
 	QueuedDecodes        int
 	QueuedDecodeKVTokens int64
 }
@@ -39,6 +40,7 @@ type PassMetrics struct {
 type queued struct {
 	prefills, decodes             int
 	prefillTokens, decodeKVTokens int64
+	awaited                       int // of the latter, those that a decode worker has no room for yet
 }
 
 // add counts a request that begins to wait, remove one that no longer does, by the state that it waits in.
@@ -46,13 +48,24 @@ func (q *queued) add(r *Request)    { q.count(r, 1) }
 func (q *queued) remove(r *Request) { q.count(r, -1) }
 
 func (q *queued) count(r *Request, n int) {
-	if r.State == Preempted {
+	if r.State == Preempted || r.handedOver {
 		q.decodes += n
 		q.decodeKVTokens += int64(n) * int64(r.length())
 		return
 	}
 	q.prefills += n
 	q.prefillTokens += int64(n) * int64(r.Input)
+}
+
+// await counts a request that waits for room on a decode worker, or no longer does.
+func (q *queued) await(r *Request, waits bool) {
+	n := 1
+	if !waits {
+		n = -1
+	}
+	q.awaited += n
+	q.decodes += n
+	q.decodeKVTokens += int64(n) * int64(r.Input)
 }
 
 // setQueue sets what waits.

@@ -197,7 +197,9 @@ func TestSGLangDestinationsKeepTheBooks(t *testing.T) {
 				if ok || never {
 					next++
 				}
-				s.SetReserving(!ok && !never)
+				if awaits := !ok && !never; awaits != s.handoff.reserving {
+					s.Await(r.Number, awaits)
+				}
 				books.check(t, s)
 			}
 			if len(reserved) > 0 && rapid.Bool().Draw(t, "activate") {

@@ -58,14 +58,17 @@ func (s *SGLang) Activate(request int32) (gaveBack bool) {
 	if s.env.Rules.ArrivalCachedAtOnce {
 		s.cache(request, r, s.outsideAccess(), false)
 	}
-	r.State = Waiting
+	r.State, r.handedOver = Waiting, true
 	s.queued.add(r)
 	s.handoff.arrived.pushBack(request)
 	return s.free > free
 }
 
-// SetReserving tells whether reservations wait for room. See [DecodeWorker].
-func (s *SGLang) SetReserving(waiting bool) { s.handoff.reserving = waiting }
+// Await tells that a request waits for room, or no longer does. See [DecodeWorker].
+func (s *SGLang) Await(request int32, waits bool) {
+	s.queued.await(&s.env.Requests[request], waits)
+	s.handoff.reserving = s.queued.awaited > 0
+}
 
 // Released counts the occasions on which the worker gave up KV.
 func (s *SGLang) Released() int64 { return s.handoff.released }

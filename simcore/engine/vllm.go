@@ -37,6 +37,7 @@ type VLLM struct {
 	signals     []Signal
 	emitted     []int32
 	queued      queued
+	remnants    remnants
 	latest      PassLoad // of the latest pass that was begun, while passes are collected
 	joinsMs     float64  // when the next request comes that is submitted
 	futile      int      // passes that preempted a request since one got a token
@@ -85,7 +86,7 @@ func (v *VLLM) Reset(p Place) {
 	v.cache.Reset(v.env.Config.NumGPUBlocks, v.env.Blocks.IDs)
 	v.cache.Watch(v.env.Index, p.Seat)
 	v.running, v.waiting, v.blocked, v.reserving = v.running[:0], queue{ring: v.waiting.ring}, false, false
-	v.promised, v.queued = 0, queued{}
+	v.promised, v.queued, v.remnants = 0, queued{}, v.remnants[:0]
 	v.pass = passState{}
 	v.run.active, v.run.steady = false, false
 	v.speculation.start(v.index)
@@ -238,6 +239,7 @@ func (v *VLLM) scheduleRunning(now float64) error {
 // admit moves waiting requests to running, in order, while they fit.
 func (v *VLLM) admit(now float64) error {
 	for !v.pass.preempted && len(v.running) < v.maxSeqs {
+		v.remnants.drop()
 		at, ok := v.nextWaiting()
 		if !ok {
 			v.blocked = v.waiting.len() > 0
@@ -247,13 +249,14 @@ func (v *VLLM) admit(now float64) error {
 		r := &v.env.Requests[id]
 		if r.State == Waiting && v.neverFits(r) {
 			v.waiting.remove(at)
+			v.remnants.move(-1)
 			v.queued.remove(r)
 			r.State = Rejected
 			v.signals = append(v.signals, Signal{Request: id, Ended: true})
 			continue
 		}
 		cached, missing := v.lookUp(id, r)
-		if missing > v.roomToAdmit(id) {
+		if missing > v.roomToAdmit(id) && (v.guaranteesOutput || !v.env.Rules.AdmitsByPreempting) {
 			v.blocked = true
 			return nil
 		}
@@ -261,12 +264,18 @@ func (v *VLLM) admit(now float64) error {
 			continue
 		}
 		v.waiting.remove(at)
+		v.remnants.move(-1)
+		held, preemptions := r.materialised(), v.preemptions
 		got, err := v.schedule(now, id, cached)
 		if err != nil {
 			return err
 		}
 		if got != scheduled {
 			v.waiting.pushFront(id)
+			v.remnants.move(1)
+			if !held && r.materialised() {
+				v.release(id, r)
+			}
 			return nil
 		}
 		v.running = append(v.running, id)
@@ -278,7 +287,10 @@ func (v *VLLM) admit(now float64) error {
 		}
 		v.env.noteReuse(r, cached)
 		v.countTierHits(id, r, cached)
-		v.queued.remove(r)
+		v.queued.count(r, -1-v.remnants.of(id))
+		if v.env.Rules.AdmittedStayQueued && v.preemptions > preemptions {
+			v.remnants = append(v.remnants, remnant{request: id, ahead: int(v.preemptions - preemptions)})
+		}
 		r.State = Running
 		v.pass.progress = true
 		if r.used == 0 && v.pass.budget == 0 {
@@ -316,9 +328,6 @@ func (v *VLLM) lookUp(id int32, r *Request) (cached int32, missing int) {
 		cached = min(cached, r.Input)
 		heldBlocks = min(heldBlocks, int(r.Input/v.blockSize))
 	}
-	if v.env.Rules.AdmitsByChunk && v.env.Config.EnableChunkedPrefill {
-		blocks = min(blocks, ceilDiv(cached+min(r.length()-cached, v.pass.budget), v.blockSize))
-	}
 	return cached, int(blocks) - max(heldBlocks, int(r.blocks))
 }
 
@@ -351,6 +360,9 @@ func (v *VLLM) schedule(now float64, id, cached int32) (outcome, error) {
 		}
 		if victim == id && v.isAlone() {
 			return notScheduled, v.stuck(now, id, 1, ceilDiv(target, v.blockSize))
+		}
+		if v.env.Rules.BlocksOneByOne {
+			v.holdMost(id, r, target)
 		}
 		v.preempt(victim)
 		if victim == id {
@@ -401,6 +413,16 @@ func (v *VLLM) hold(id int32, r *Request, hits, target int32) bool {
 	return true
 }
 
+// holdMost makes a request hold as many of the blocks of its first target tokens as there are.
+func (v *VLLM) holdMost(id int32, r *Request, target int32) {
+	if r.partial {
+		v.cache.ReleaseAnonymous()
+		r.partial = false
+	}
+	full := max(r.blocks, min(ceilDiv(target, v.blockSize), r.full))
+	r.blocks = int32(v.cache.HoldMost(v.env.sequence(id), int(r.blocks), int(full)))
+}
+
 // settle gives the partial block an identity once all its tokens are computed.
 func (v *VLLM) settle(id int32, r *Request, computed int32) {
 	if r.partial && computed/v.blockSize > r.blocks {
@@ -446,7 +468,8 @@ func (v *VLLM) preempt(id int32) {
 	r.computed, r.drafts, r.State = 0, 0, Preempted
 	at := slices.Index(v.running, id)
 	v.running = slices.Delete(v.running, at, at+1)
-	v.queued.add(r)
+	v.queued.count(r, 1+v.remnants.of(id))
+	v.remnants.move(1)
 	v.waiting.insert(v.tiers.afterLoaded(&v.waiting), id)
 	v.pass.preempted = true
 	v.pass.progress = v.pass.progress || v.tiers.holding() // those that hold blocks may go on now

@@ -215,6 +215,19 @@ func (c *Cache) Hold(s Sequence, from, hits, to, anonymous int) bool {
 	return true
 }
 
+// HoldMost takes as many of the blocks from (inclusive) to (exclusive) as there are slots for, resident ones being shared,
+// and returns the end of those that are held.
+func (c *Cache) HoldMost(s Sequence, from, to int) int {
+	heldBlocks := from
+	if from < to {
+		_, heldBlocks = c.Match(s, to)
+		heldBlocks = max(heldBlocks, from)
+	}
+	to = min(to, heldBlocks+c.Available())
+	c.Hold(s, from, to, to, 0)
+	return to
+}
+
 // Touch makes the first n blocks of a sequence, which are resident, the ones that nobody holds to have been used last.
 func (c *Cache) Touch(s Sequence, n int) {
 	c.share(s, 0, n)

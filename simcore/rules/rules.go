@@ -41,9 +41,15 @@ type Set struct {
 	// content. Otherwise requests share only what they hit when they are admitted, and what they compute takes slots of its
 	// own.
 	SharesComputedBlocks bool
-	// AdmitsByChunk lets vLLM admit a prompt when there is room for what the pass computes of it. Otherwise when there is room
-	// for all of it.
-	AdmitsByChunk bool
+	// AdmitsByPreempting lets vLLM admit a prompt whether there is room for it or not: the youngest running requests give up
+	// their blocks for what the pass computes of it. Otherwise it waits until there is room for all of it.
+	AdmitsByPreempting bool
+	// AdmittedStayQueued lets a vLLM request whose admission preempted another one leave its entry in the waiting queue, so that
+	// it counts twice in the metrics of passes when it is preempted itself. Otherwise the entry goes.
+	AdmittedStayQueued bool
+	// BlocksOneByOne lets a vLLM request that runs short of blocks take those that there are before another one is preempted,
+	// and leave them in the cache when that is itself. Otherwise it takes all or none.
+	BlocksOneByOne bool
 	// OutputZeroNeverEnds leaves a request that asks for no output running for ever, which ends in a dead end.
 	// Otherwise it completes at the end of its prefill pass without a token.
 	OutputZeroNeverEnds bool
@@ -200,7 +206,9 @@ func For(c Compat) (Set, error) {
 		s := dynamo()
 		s.NoMemoryEstimate = true
 		s.HandoffPaysBudget = true
-		s.AdmitsByChunk = true
+		s.AdmitsByPreempting = true
+		s.AdmittedStayQueued = true
+		s.BlocksOneByOne = true
 		s.TicksKeepClock = true
 		s.PassesToldAtStart = true
 		s.Versions = Versions{VLLM: "0.14.0", SGLang: "0.5.6.post2"}

@@ -114,11 +114,11 @@ var toolAgentFit = conversationFit{
 	keepsReply: true,
 }
 
-// burstyFit is fitted to nothing: 20 minutes of load that rises and falls three times, with a burst every 150 s or so.
+// burstyFit is fitted to nothing: 20 minutes of load that rises and falls three times, with a burst every two minutes or so.
 // Prompts of 10,000 tokens (median; log-normal, sigma 0.6) begin with one of twenty system prompts and are not carried on.
 var burstyFit = conversationFit{
 	requests: 4800, rate: 4, blockSize: 512, maxInput: 60_000,
-	arrivals: arrivalFit{swell: .75, swellPeriodMs: 400_000, burst: 2.5, burstMs: 20_000, burstGapMs: 130_000},
+	arrivals: arrivalFit{swell: .75, swellPeriodMs: 400_000, startsLow: true, burst: 1.6, burstMs: 20_000, burstGapMs: 100_000},
 	systems: []systemPrompt{
 		{1, 2048}, {1, 2048}, {1, 2048}, {1, 2048}, {1, 2048}, {1, 2048}, {1, 2048}, {1, 2048}, {1, 2048}, {1, 2048},
 		{1, 2048}, {1, 2048}, {1, 2048}, {1, 2048}, {1, 2048}, {1, 2048}, {1, 2048}, {1, 2048}, {1, 2048}, {1, 2048},

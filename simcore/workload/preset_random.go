@@ -68,6 +68,8 @@ type arrivalFit struct {
 	tickMs float64
 	// swell is the relative amplitude of the rate's triangular swell, swellPeriodMs its period.
 	swell, swellPeriodMs float64
+	// startsLow lets workloads begin where the rate is least, otherwise anywhere.
+	startsLow bool
 	// burst is how many times the rate it is for burstMs, now and then: burstGapMs after the last burst on average, and
 	// between half and one and a half times of it. 0 means no bursts.
 	burst, burstMs, burstGapMs float64
@@ -95,6 +97,9 @@ type arrivals struct {
 
 func newArrivals(fit arrivalFit, fittedRate, rate float64, random *rand.Rand) *arrivals {
 	a := &arrivals{fit: fit, random: random, meanMs: 1000 / fittedRate * fit.meanRate(), stretch: fittedRate / rate, phase: random.Float64()}
+	if fit.startsLow {
+		a.phase = 0.5
+	}
 	if fit.burst > 0 {
 		a.burstAt = float64(fit.burstGapMs * random.Float64())
 	}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// recordedPlannerRuns are the runs of the reference with a planner that its command line and ours agree about, by the
+// rules that they follow. Those under memory pressure and those with the KV router, which is random there, are missing.
+var recordedPlannerRuns = map[string][]string{
+	"dynamo-1.2": {
+		"agg121/a01_conv300_sla_both", "agg121/a02_wave_sla_both_startup40", "agg121/a03_wave_loadonly_startup30",
+		"agg121/a04_wave_tponly_constant_startup90", "agg121/a05_wave_tponly_kalman", "agg121/a06_wave_tponly_arima",
+		"agg121/a07_wave_tponly_prophet", "agg121/a11_wave_maxbudget2", "agg121/a12_wave_minendpoint2_minbudget3",
+		"agg121/d01_wave_disagg_sla_both_startup30", "agg121/d03_conv_disagg_sla_tponly",
+	},
+	"dynamo-1.3": {
+		"v131/b01_agg_sla_both_run1", "v131/b02_agg_sla_loadonly_startup30", "v131/b03_agg_loadtarget",
+		"v131/b06_disagg_loadtarget_startup20", "v131/b07_disagg_sla_tponly",
+	},
+}
+
+// TestGoldenPlannerOutput runs the reference's command lines with a planner and compares what they print about scaling, to
+// the character, and the latencies.
+func TestGoldenPlannerOutput(t *testing.T) {
+	folder := filepath.Join(sharedData(t), "golden/planner")
+	if !exists(folder) {
+		t.Skip("needs the recorded runs: set SHARED_DATA_DIR to the folder that holds golden/planner")
+	}
+	for compat, runs := range recordedPlannerRuns {
+		for _, run := range runs {
+			t.Run(run, func(t *testing.T) {
+				command, err := os.ReadFile(filepath.Join(folder, run, "command.txt"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, err := os.ReadFile(filepath.Join(folder, run, "stdout.txt"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				dir := t.TempDir()
+				got := runCommand(t, recordedArgs(string(command), compat, folder, run, dir)...)
+				if got.code != exitOK || got.stderr != "" {
+					t.Fatalf("exit code %d: %s", got.code, got.stderr)
+				}
+				if a, b := planningLines(got.stdout), planningLines(string(want)); a != b {
+					t.Errorf("it prints\n%s\nwant\n%s", a, b)
+				}
+				var report map[string]any
+				readJSON(t, filepath.Join(folder, run, "report.json"), &report)
+				figures := map[string]float64{}
+				for _, name := range []string{"mean_ttft_ms", "p90_ttft_ms", "mean_itl_ms", "p90_itl_ms", "duration_ms", "completed_requests"} {
+					figures[name] = report[name].(float64)
+				}
+				compareReport(t, filepath.Join(dir, "report.json"), figures, 1e-6)
+				if page := filepath.Join(dir, "report.html"); !exists(page) || !strings.Contains(got.stdout, "Planner diagnostics report: "+page) {
+					t.Errorf("there is no page %s", page)
+				}
+			})
+		}
+	}
+}
+
+var quotedWords = regexp.MustCompile(`'[^']*'|[^\s']+`)
+
+// recordedArgs are the arguments of a recorded command line, with its traces in a folder and its reports in another.
+func recordedArgs(command, compat, folder, run, dir string) []string {
+	_, line, _ := strings.Cut(command, "-m dynamo.replay ")
+	line = strings.ReplaceAll(line, "golden/planner/"+run, dir)
+	line = strings.ReplaceAll(line, "golden/planner/inputs", filepath.Join(folder, "inputs"))
+	args := []string{"replay", "--compat", compat}
+	for _, word := range quotedWords.FindAllString(line, -1) {
+		args = append(args, strings.Trim(word, "'"))
+	}
+	return args
+}
+
+// planningLines are the lines about scaling events and ticks.
+func planningLines(stdout string) string {
+	var out []string
+	for _, line := range strings.Split(stdout, "\n") {
+		if line == "Scaling events:" || strings.HasPrefix(line, "  t=") || strings.HasPrefix(line, "Planner ticks: ") {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "\n")
+}
