@@ -129,6 +129,10 @@ func TestAgentXPlansEnough(t *testing.T) {
 		cfg.Engine.BlockSize, cfg.Engine.NumGPUBlocks = 16, 4096
 		cfg.Timing.Source, cfg.Timing.PrefillMs, cfg.Timing.DecodeMs = perfmodel.SourceFixed, 20, 3
 		cfg.Load.Mode, cfg.Load.Concurrency = LoadConcurrency, rapid.IntRange(1, 4).Draw(t, "users")
+		if rapid.Bool().Draw(t, "pools") {
+			cfg.Deployment.Mode = ModeDisaggregated
+			cfg.Prefill, cfg.Decode = Stage{cfg.Engine, cfg.Timing}, Stage{cfg.Engine, cfg.Timing}
+		}
 		cfg.AgentX.Preset = rapid.SampledFrom([]string{AgentXRFC, AgentXInferenceX}).Draw(t, "preset")
 		cfg.AgentX.DurationS, cfg.AgentX.Seed = rapid.Float64Range(1, 120).Draw(t, "duration"), rapid.Uint64().Draw(t, "seed")
 		cfg.AgentX.Salt = rapid.SampledFrom([]string{workload.SaltPlay, workload.SaltUser, workload.SaltNone}).Draw(t, "salt")

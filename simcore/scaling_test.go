@@ -1,14 +1,19 @@
 package simcore
 
 import (
+	"context"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/servegrid/servegrid/simcore/engine"
+	"github.com/servegrid/servegrid/simcore/metrics"
+	"github.com/servegrid/servegrid/simcore/perfmodel"
 	"github.com/servegrid/servegrid/simcore/rules"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
@@ -103,7 +108,7 @@ func simulateScaled(t rapid.TB, cfg Config, w *workload.Workload, steps []step, 
 // that does not take any, that workers end, and that runs of passes are told of and end as single passes do.
 func TestScalingKeepsRequests(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		s := shape{noCap: true, noZeroOutput: true}
+		s := shape{noZeroOutput: true}
 		checkScaled(rt, drawWorkload(rt, s), drawConfig(rt, s))
 	})
 }
@@ -111,9 +116,65 @@ func TestScalingKeepsRequests(t *testing.T) {
 // TestScalingPoolsKeepsRequests checks the same with a pool of prefill workers and one of decode workers.
 func TestScalingPoolsKeepsRequests(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		s := shape{noCap: true, noZeroOutput: true}
+		s := shape{noZeroOutput: true}
 		checkScaled(rt, drawWorkload(rt, s), drawPools(rt, s))
 	})
+}
+
+// TestScalingGraphsKeepsRequests checks the same with requests that wait for others.
+func TestScalingGraphsKeepsRequests(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := drawGraph(rt)
+		cfg := drawConfig(rt, shape{})
+		if rapid.Bool().Draw(rt, "pools") {
+			cfg = drawPools(rt, shape{})
+		}
+		cfg.Compat = rules.Default
+		checkScaled(rt, w, cfg)
+	})
+}
+
+// TestScalingAgentX lets the workers of the AgentX scenario come and go, which begins anew when its plays run out.
+func TestScalingAgentX(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := conversations(rt)
+		cfg := DefaultConfig()
+		cfg.Engine.BlockSize, cfg.Engine.NumGPUBlocks, cfg.Engine.StartupTime = 16, 4096, .5
+		cfg.Timing.Source, cfg.Timing.PrefillMs, cfg.Timing.DecodeMs = perfmodel.SourceFixed, 20, 3
+		cfg.Load.Mode, cfg.Load.Concurrency = LoadConcurrency, rapid.IntRange(1, 5).Draw(rt, "users")
+		cfg.AgentX.Preset, cfg.AgentX.DurationS = AgentXRFC, rapid.Float64Range(1, 40).Draw(rt, "duration")
+		var steps []step
+		for i := range 20 {
+			steps = append(steps, step{atMs: float64(i) * 2000, targets: []int{1 + i%3}})
+		}
+		run := func() (*Report, *script) {
+			scaler := &script{steps: steps}
+			opt := Options{Autoscaler: scaler, Restarted: func() (Autoscaler, error) {
+				scaler = &script{steps: steps}
+				return scaler, nil
+			}}
+			report, err := Run(context.Background(), cfg, w, opt)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			return report, scaler
+		}
+		report, scaler := run()
+		again, _ := run()
+		if diff := cmp.Diff(report, again); diff != "" {
+			rt.Fatalf("a second run differs (-first +second):\n%s", diff)
+		}
+		if all := int64(scaler.arrived); all != report.NumRequests+report.AgentX.WarmUpRequests {
+			rt.Fatalf("the autoscaler heard of %d arrivals, want %d and %d that warm up", all, report.NumRequests, report.AgentX.WarmUpRequests)
+		}
+	})
+}
+
+// TestAgentXNeedsAnotherAutoscaler checks the error where the scenario begins anew and its autoscaler cannot.
+func TestAgentXNeedsAnotherAutoscaler(t *testing.T) {
+	if _, err := (Options{Autoscaler: &script{}}).restart(); err == nil || !strings.Contains(err.Error(), "agentx.preset") {
+		t.Errorf("got %v", err)
+	}
 }
 
 func checkScaled(t *rapid.T, w *workload.Workload, cfg Config) {
@@ -157,8 +218,14 @@ func checkScaling(t rapid.TB, cfg Config, w *workload.Workload, got scaled) {
 		return
 	}
 	r := got.Report
-	if int(r.NumRequests) != w.Requests() || r.CompletedRequests+r.RejectedRequests != r.NumRequests {
-		t.Fatalf("%d of %d requests arrived, %d completed, %d rejected", r.NumRequests, w.Requests(), r.CompletedRequests, r.RejectedRequests)
+	if r.CompletedRequests+r.RejectedRequests+r.UnfinishedRequests != r.NumRequests {
+		t.Fatalf("%d requests arrived, %d completed, %d rejected, %d are unfinished", r.NumRequests, r.CompletedRequests, r.RejectedRequests, r.UnfinishedRequests)
+	}
+	if cfg.Load.MaxSimTimeSeconds > 0 {
+		return
+	}
+	if int(r.NumRequests) != w.Requests() || r.UnfinishedRequests > 0 {
+		t.Fatalf("%d of %d requests arrived, %d are unfinished", r.NumRequests, w.Requests(), r.UnfinishedRequests)
 	}
 	if got.Script.arrived != w.Requests() || int64(got.Script.completed) != r.CompletedRequests || got.Script.input != r.TotalInputTokens {
 		t.Fatalf("the autoscaler heard of %d arrivals and %d completions with %d input tokens, want %d, %d, %d", got.Script.arrived, got.Script.completed, got.Script.input,
@@ -227,4 +294,89 @@ func checkWorkers(t rapid.TB, cfg Config, got scaled) {
 				q.Request, q.Life.RoutedMs, worker, l.ready, l.draining, ends, l.removed)
 		}
 	}
+}
+
+// TestScalingByHand works an example out: prompts take 10 ms, tokens 5 ms each, and a request of 1 + 20 tokens 110 ms.
+func TestScalingByHand(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Timing.Source, cfg.Timing.PrefillMs, cfg.Timing.DecodeMs = perfmodel.SourceFixed, 10, 5
+	cfg.Engine.StartupTime = .05
+	w := build(t, 16, []workload.Request{
+		{Session: "a", Input: 16, Output: 21, Hashes: []uint64{1}, ArrivalMs: 0},
+		{Session: "b", Input: 16, Output: 21, Hashes: []uint64{2}, ArrivalMs: 70},
+		{Session: "c", Input: 16, Output: 21, Hashes: []uint64{3}, ArrivalMs: 400},
+	})
+	got := simulateScaled(t, cfg, w, []step{
+		{10, []int{2}},  // worker 1 is ready at 60 ms, and takes request b
+		{100, []int{1}}, // worker 1 drains until 180 ms
+		{200, []int{3}}, // workers 2 and 3 start
+		{220, []int{2}}, // and 3 is given up
+		{230, []int{0}}, // 2 is given up, and 0 goes at once
+		{500, []int{1}}, // worker 4 is ready at 550 ms, for request c
+	}, Options{})
+	if got.Err != nil {
+		t.Fatal(got.Err)
+	}
+	want := []ScalingEvent{
+		{10, 0, 1, WorkerRequested}, {60, 0, 1, WorkerReady}, {100, 0, 1, WorkerDraining}, {180, 0, 1, WorkerRemoved},
+		{200, 0, 2, WorkerRequested}, {200, 0, 3, WorkerRequested}, {220, 0, 3, WorkerCancelled},
+		{230, 0, 2, WorkerCancelled}, {230, 0, 0, WorkerDraining}, {230, 0, 0, WorkerRemoved},
+		{500, 0, 4, WorkerRequested}, {550, 0, 4, WorkerReady},
+	}
+	if diff := cmp.Diff(want, got.Events); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	scaling := metrics.Scaling{Decode: metrics.PoolScaling{
+		WorkersAdded: 4, WorkersCancelled: 2, WorkersRemoved: 2, PeakReady: 2, LeastReady: 0,
+		ReadySeconds: .23 + .04 + .11, MeanReady: .38 / .66, StartingSeconds: .05 + .03 + .02 + .05, DrainingSeconds: .08,
+	}}
+	about := cmpopts.EquateApprox(1e-12, 0)
+	if diff := cmp.Diff(&scaling, got.Report.Scaling, about); diff != "" {
+		t.Errorf("scaling (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]float64{.61, .61 / 3600, 63 / .61}, []float64{got.Report.DecodeWorkerSeconds, got.Report.GPUHours, got.Report.OutputThroughputTokSPerGPU}, about); diff != "" {
+		t.Errorf("worker seconds, GPU-hours, output per GPU-second (-want +got):\n%s", diff)
+	}
+	var routed, last []float64
+	for _, r := range got.Records {
+		routed, last = append(routed, r.Life.RoutedMs), append(last, r.Life.LastTokenMs)
+	}
+	if diff := cmp.Diff([][]float64{{0, 70, 550}, {110, 180, 660}}, [][]float64{routed, last}, about); diff != "" {
+		t.Errorf("when requests were routed and had their last token (-want +got):\n%s", diff)
+	}
+}
+
+// TestScalingDeadEnds checks what is said of autoscalers that let requests wait for ever.
+func TestScalingDeadEnds(t *testing.T) {
+	for _, test := range []struct {
+		name, why string
+		scaler    Autoscaler
+	}{
+		{"no worker and no more ticks", "no worker takes requests", &script{steps: []step{{0, []int{0}}}}},
+		{"no worker for ever", "no worker takes requests", &endless{everyMs: 10}},
+		{"ticks that stand still", "without time going by", &endless{}},
+	} {
+		for _, mode := range []string{ModeAggregated, ModeDisaggregated} {
+			cfg := DefaultConfig()
+			cfg.Deployment.Mode = mode
+			_, err := Run(context.Background(), cfg, requestsOf(t, 3, 5, 1), Options{Autoscaler: test.scaler})
+			var stuck *StuckError
+			if !asStuck(err, &stuck) || !strings.Contains(stuck.Why, test.why) {
+				t.Errorf("%s, %s: got %v", test.name, mode, err)
+			}
+			if s, ok := test.scaler.(*script); ok {
+				s.at = 0
+			}
+		}
+	}
+}
+
+// endless asks for no workers at regular times.
+type endless struct{ everyMs, nextMs float64 }
+
+func (e *endless) NextTickMs() float64 { return e.nextMs }
+
+func (e *endless) Tick(now float64, pools []PoolState) []int {
+	e.nextMs += e.everyMs
+	return make([]int, len(pools))
 }

@@ -240,10 +240,16 @@ func (a *plannerConfig) dropInert() {
 	}
 }
 
-// dropUnknown drops unknown keys, as the reference does. Otherwise they are refused with the rest of the spec.
+// dropUnknown drops unknown keys, as the reference does, with a note that even its rules do not silence. Otherwise they are
+// refused with the rest of the spec.
 func (a *plannerConfig) dropUnknown() {
 	known := gridspec.SectionKeys("planner")
-	maps.DeleteFunc(a.config, func(key string, _ any) bool { return !slices.Contains(known, key) })
+	for _, key := range slices.Sorted(maps.Keys(a.config)) {
+		if !slices.Contains(known, key) {
+			delete(a.config, key)
+			a.builder.cautions = append(a.builder.cautions, fmt.Sprintf("--%s: %s is no known key and ignored, as in the reference", plannerFlag, gridspec.Excerpt(key)))
+		}
+	}
 }
 
 // readLaxly reads numbers and truth values that are written as text, as the reference does, and takes null for what a

@@ -224,7 +224,7 @@ func (f *replayFlags) point(cmd *cobra.Command, traces []string) (point *gridspe
 	if f.compat != "" { // the reference says nothing either
 		b.notes = nil
 	}
-	return point, b.notes, err
+	return point, append(b.notes, b.cautions...), err
 }
 
 // specBuilder collects a spec and all that is wrong with it.
@@ -233,6 +233,8 @@ type specBuilder struct {
 	spec     map[string]any
 	problems []error
 	notes    []string
+	// cautions are notes that the rules of the reference do not silence.
+	cautions []string
 	// noWorkload says that what to replay is among the problems already.
 	noWorkload bool
 }

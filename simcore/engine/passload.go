@@ -3,7 +3,7 @@ package engine
 // PassLoad is what a pass does, and what waits for a later one, in requests and tokens (planner specification §4.1).
 type PassLoad struct {
 	// PrefillRequests is the number of requests of which prompt tokens are computed, PrefillTokens the number of these
-	// tokens. PrefillKVTokens counts their prompts' tokens that were cached or computed before, and PrefillVariance is the
+	// tokens, and of output that is computed again with them. PrefillKVTokens counts their prompts' tokens that were cached or computed before, and PrefillVariance is the
 	// population variance of their prompts' lengths.
 	PrefillRequests int
 	PrefillTokens   int64
@@ -107,7 +107,8 @@ type loadCounter struct {
 	tokens, before    int64
 }
 
-// prompt adds a request of which prompt tokens from one (inclusive) to another (exclusive) are computed.
+// prompt adds a request of which tokens from one (inclusive) to another (exclusive) are computed, the first of which is of its
+// prompt. After a preemption there may be output among them.
 func (c *loadCounter) prompt(r *Request, before, after int32) {
 	c.prompts.add(r.Input)
 	c.tokens += int64(after - before)

@@ -203,7 +203,7 @@ func (s *SGLang) noteLoad(decoding []int32) {
 	var c loadCounter
 	for _, id := range s.pass.batch {
 		if r := &s.env.Requests[id]; min(r.after, r.Input) > r.before {
-			c.prompt(r, r.before, min(r.after, r.Input))
+			c.prompt(r, r.before, r.after)
 		}
 	}
 	for _, id := range decoding {

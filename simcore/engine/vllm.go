@@ -530,8 +530,8 @@ func (v *VLLM) passLoad() PassLoad {
 			continue
 		}
 		before := r.computed - (r.used - r.drafts)
-		if after := min(r.computed, r.Input); before < after {
-			c.prompt(r, before, after)
+		if before < min(r.computed, r.Input) {
+			c.prompt(r, before, r.computed)
 		} else {
 			c.decode(r.length())
 		}

@@ -27,7 +27,7 @@ func TestPresetDigests(t *testing.T) {
 		PresetAgentic:     "1aba2e50e36099da6c45286a27a3744c26612579a033b6092310b58328136ef0",
 		PresetToolAgent:   "29ce8f8098015d3068fdf60bbf4c673824c1b212de31aeefd0d3280f933f262a",
 		PresetLongContext: "2f000a6ad0417c68f124e66972be81901ef6de1d9f7989e9e9c53172e9301186",
-		PresetBursty:      "50401f7269578d8b2086a0b2f88f5ea39786b22545a4481e293dcf9788f889a2",
+		PresetBursty:      "715c7980d26cb36f52b143e6aba84cc15883b8a384739004bde3ef3b60890a4e",
 	}
 	for _, name := range PresetNames() {
 		s := PresetSpec{Name: name, Requests: 500, Seed: 1}
@@ -68,17 +68,17 @@ func TestBursty(t *testing.T) {
 	if rate := Stats(w).Arrivals.Rate; math.Abs(rate-4) > .15 {
 		t.Errorf("%.3f requests per second, want 4", rate)
 	}
-	perWave := make([]float64, 8) // requests by the part of a wave, each 50 s
+	perWave := make([]float64, 20) // requests by the part of a wave, each 20 s
 	most, from := 0, 0
 	for i, at := range w.ArrivalMs {
-		perWave[int(at/50_000)%8]++
+		perWave[int(at/20_000)%20]++
 		for w.ArrivalMs[from] < at-10_000 {
 			from++
 		}
 		most = max(most, i-from)
 	}
 	if ratio := slices.Max(perWave) / slices.Min(perWave); ratio < 4 || ratio > 7 {
-		t.Errorf("crest over trough is %.2f, want 5 in 50 s of a wave from 1 to 7", ratio)
+		t.Errorf("crest over trough is %.2f, want 5 in 20 s of a wave from 1 to 7", ratio)
 	}
 	if most < 100 || most > 250 {
 		t.Errorf("at most %d requests in 10 s, want about 150 in a burst on a crest", most)
