@@ -187,15 +187,20 @@ func (s *Spec) possiblePlanners() []*Config {
 		seen := map[planner.Config]bool{}
 		for _, c := range configs {
 			for _, o := range f.rows {
-				with := *c
+				with := c
 				for _, a := range o.set {
-					if decides(a.key) {
-						reflect.ValueOf(&with).Elem().FieldByIndex(a.key.index).Set(a.value)
+					if !decides(a.key) {
+						continue
 					}
+					if with == c { // most rows decide nothing and need no copy
+						copied := *c
+						with = &copied
+					}
+					reflect.ValueOf(with).Elem().FieldByIndex(a.key.index).Set(a.value)
 				}
 				if !seen[with.Planner] {
 					seen[with.Planner] = true
-					out = append(out, &with)
+					out = append(out, with)
 				}
 			}
 		}

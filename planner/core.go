@@ -62,7 +62,7 @@ type tickInput struct {
 	traffic *Load
 	// promptTokens is the mean input length of the last requests that arrived; 0 means none.
 	promptTokens float64
-	// acceptLength is the number of tokens that a pass gave a request since the last look at traffic; 0 means unknown.
+	// acceptLength is the number of tokens that a pass gives a request, as the traffic shows; 0 means that nobody looked.
 	acceptLength float64
 }
 
@@ -142,7 +142,7 @@ func (c *core) tick(in *tickInput) (t Tick, targets []int) {
 		c.promptTokens = in.promptTokens
 	}
 	if in.acceptLength > 0 {
-		c.acceptLength = min(max(in.acceptLength, 1), float64(c.config.SpeculativeNextN+1))
+		c.accept(in.acceptLength)
 	}
 	var byThroughput, byLoad proposal
 	if in.throughput {
@@ -164,6 +164,11 @@ func (c *core) tick(in *tickInput) (t Tick, targets []int) {
 	targets = c.apply(byLoad, &t)
 	t.KVHitRate = c.hitRate
 	return t, targets
+}
+
+// accept takes the number of tokens that a pass gives a request for as many as there can be.
+func (c *core) accept(length float64) {
+	c.acceptLength = min(max(length, 1), float64(c.config.SpeculativeNextN+1))
 }
 
 // newTick makes a record in which nothing is known yet.

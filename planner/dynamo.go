@@ -14,6 +14,8 @@ type dynamo struct {
 	// passes are those of each pool since the last look at the engines.
 	passes [][]pass
 	gpus   *gpuClock
+	// tokensPerStep is the number of tokens that a decode step gives a request.
+	tokensPerStep float64
 }
 
 var (
@@ -33,12 +35,21 @@ func newDynamo(cfg simcore.Config, config Config, record *Record, gpus *gpuClock
 	if err != nil {
 		return nil, err
 	}
+	decodes := cfg.Stages()[len(setups)-1].Engine
+	if decodes.NumSpeculativeTokens > 0 {
+		c.config.SpeculativeNextN = decodes.NumSpeculativeTokens
+	}
+	tokensPerStep := decodes.TokensPerStep()
+	if !r.AcceptanceFromTraffic {
+		c.accept(tokensPerStep)
+	}
 	for _, s := range setups {
 		record.KVCapacityTokens = append(record.KVCapacityTokens, s.limits.kvTokens)
 	}
 	return &dynamo{
 		core: c, schedule: newSchedule(&config, r), record: record, passes: make([][]pass, len(setups)), gpus: gpus,
-		traffic: traffic{rules: r, prompts: newMovingAverage(config.MaxNumFPMSamples)},
+		tokensPerStep: tokensPerStep,
+		traffic:       traffic{rules: r, prompts: newMovingAverage(config.MaxNumFPMSamples)},
 	}, nil
 }
 
@@ -47,7 +58,6 @@ func (d *dynamo) NextTickMs() float64 { return d.schedule.at * 1000 }
 
 // Pass implements [simcore.PassObserver].
 func (d *dynamo) Pass(p *simcore.PassMetrics) {
-	d.traffic.forwards += int64(p.DecodeRequests)
 	d.passes[p.Pool] = append(d.passes[p.Pool], pass{
 		worker:   p.Worker,
 		prefills: int64(p.PrefillRequests), prefillTokens: p.PrefillTokens,
@@ -80,7 +90,7 @@ func (d *dynamo) Tick(nowMs float64, pools []simcore.PoolState) []int {
 		in.pools = append(in.pools, poolInput{ready: pools[i].Ready, starting: pools[i].Starting, passes: d.passes[i]})
 	}
 	if throughput || load && d.schedule.throughput == 0 {
-		in.acceptLength = d.traffic.acceptLength()
+		in.acceptLength = d.tokensPerStep
 		in.traffic = d.traffic.drain(nowMs / 1000)
 	}
 	t, targets := d.core.tick(&in)

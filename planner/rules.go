@@ -34,6 +34,9 @@ type ruleSet struct {
 	// ChunksForPrompts takes the mean number of tokens that passes compute of a prompt for the length of a prompt, and has
 	// it not for what is cached. Otherwise the mean input length of the requests that arrived counts.
 	ChunksForPrompts bool
+	// AcceptanceFromTraffic knows how many tokens speculative decoding gives once the traffic was looked at. Otherwise from the
+	// start.
+	AcceptanceFromTraffic bool
 	// PredictedHitRate predicts the share of prompt tokens that are cached. Otherwise it is as last seen.
 	PredictedHitRate bool
 	// HitsOfRouterOnly knows that share from a router that looks at the caches only, 0 without. Otherwise from what the
@@ -112,6 +115,7 @@ func dynamoRules() ruleSet {
 		NormalEquations:       true,
 		NoNegativeSlopes:      true,
 		ChunksForPrompts:      true,
+		AcceptanceFromTraffic: true,
 		HitsOfRouterOnly:      true,
 		CompletionsForDemand:  true,
 		ReadyCounts:           true,

@@ -15,8 +15,6 @@ type traffic struct {
 	arrivedTokens, inputTokens, outputTokens             int64
 	reusedTokens                                         int64
 	ttftMs, itlMs, hitRates, overlapBlocks, promptBlocks float64
-	// forwards counts the requests of all passes that decoded.
-	forwards int64
 	// prompts is the mean length of the last prompts that arrived.
 	prompts movingAverage
 }
@@ -90,15 +88,6 @@ func (w *traffic) hitRate() float64 {
 		return w.overlapBlocks / max(w.promptBlocks, 1)
 	}
 	return perOne(w.hitRates, w.routed)
-}
-
-// acceptLength is the number of tokens that a pass gave a request which decoded; 0 if unknown. The first token of a request
-// comes with its prompt.
-func (w *traffic) acceptLength() float64 {
-	if w.forwards == 0 {
-		return 0
-	}
-	return float64(w.outputTokens-int64(w.completed)) / float64(w.forwards)
 }
 
 // perOne divides a sum by a number, 0 by 0 being 0.

@@ -321,3 +321,30 @@ func TestT27ARIMAFollowsARamp(t *testing.T) {
 		t.Errorf("misses add up to %v, with dynamo-1.3 to %v", ours, reference)
 	}
 }
+
+// TestAcceptanceIsKnown is about speculative decoding: what a decode step gives counts from the start.
+func TestAcceptanceIsKnown(t *testing.T) {
+	for compat, want := range map[rules.Compat]float64{rules.Default: 2.2, rules.Dynamo13: 1} {
+		cfg := simcore.DefaultConfig()
+		cfg.Compat = compat
+		cfg.Timing.Source = perfmodel.SourcePolynomial
+		cfg.Engine.NumSpeculativeTokens, cfg.Engine.AcceptanceRates = 2, "0.8,0.5"
+		cfg, problems := cfg.Resolve()
+		if err := problems.Err(); err != nil {
+			t.Fatal(err)
+		}
+		c := trapConfig("sla")
+		c.EnableThroughputScaling = false
+		d, err := newDynamo(cfg, c, &Record{}, newGPUClock(cfg, &c))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(d.core.acceptLength-want) > 1e-12 {
+			t.Errorf("compat %q: %v tokens a step at the start, want %v", compat, d.core.acceptLength, want)
+		}
+		d.Tick(d.NextTickMs(), []simcore.PoolState{{Ready: []int32{0}}})
+		if math.Abs(d.core.acceptLength-2.2) > 1e-12 {
+			t.Errorf("compat %q: %v tokens a step after a look at the traffic, want 2.2", compat, d.core.acceptLength)
+		}
+	}
+}

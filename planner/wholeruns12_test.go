@@ -154,15 +154,13 @@ func recordedEvents(t *testing.T, text string) (events []recordedEvent) {
 	return events
 }
 
-// notComparable are recorded runs of 1.2.1 that only their ticks can be compared with.
+// notComparable are recorded runs of 1.2.1 that are not the same here, though their ticks are.
 var notComparable = map[string]string{
-	"d02_wave_disagg_easy_throughput":                pressed,
-	"d04_wave_disagg_easy_latency_startup20_cancels": pressed,
-	"d05_no_role_flags":                              "its engines do not know whether they prefill or decode, which ours always do",
-	"a13_wave_kvrouter_sla_both":                     "the reference's KV router varies from run to run",
+	"a13_wave_kvrouter_sla_both": "the reference's KV router varies from run to run; here there is one change more at the end",
+	"d04_wave_disagg_easy_latency_startup20_cancels": "the same until 200 s of 214, when a request goes to another decode worker; here there is " +
+		"one change more at the end",
+	"d05_no_role_flags": "its engines do not know whether they prefill or decode, which ours always do",
 }
-
-const pressed = "decode workers of 1.2.1 differ from ours when the KV cache is full"
 
 // TestWholeRunsOfDynamo12 simulates the recorded runs of 1.2.1.
 func TestWholeRunsOfDynamo12(t *testing.T) {
@@ -184,7 +182,7 @@ func TestWholeRunsOfDynamo12(t *testing.T) {
 	}
 }
 
-// compareRecorded checks that the same changes were decided within a tick of the recorded times, and latencies within 3 %.
+// compareRecorded checks that the same changes were decided within a tick of the recorded times, and latencies within 1 %.
 func compareRecorded(t *testing.T, out *Outcome, p Config, dir string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "stdout.txt"))
@@ -226,7 +224,7 @@ func compareRecorded(t *testing.T, out *Outcome, p Config, dir string) {
 			continue
 		}
 		got, _ := f.Value(out.Report)
-		if want := report[f.Name].(float64); math.Abs(got/want-1) > 0.03 {
+		if want := report[f.Name].(float64); math.Abs(got/want-1) > 0.01 {
 			t.Errorf("%s is %v, want %v: %.2f %%", f.Name, got, want, 100*(got/want-1))
 		}
 	}
@@ -251,8 +249,8 @@ func TestColdStartSweepsOfDynamo12(t *testing.T) {
 	}
 }
 
-// compareSummary checks a point of a sweep: changes exactly, latencies within 3 %, GPU hours within 5 %, and a tick more or
-// less at the end.
+// compareSummary checks a point of a sweep: changes exactly, latencies within 1 %, GPU hours within 1 % and the rounding of the
+// record, and a tick more or less at the end.
 func compareSummary(t *testing.T, out *Outcome, want map[string]float64) {
 	t.Helper()
 	ups, greatest, transitions, hours, last := 0, 0, 0, 0.0, out.Record.Ticks[0]
@@ -279,10 +277,10 @@ func compareSummary(t *testing.T, out *Outcome, want map[string]float64) {
 		{"max_target", float64(greatest), 0, 0},
 		{"html_transitions", float64(transitions), 0, 0},
 		{"ticks", float64(out.Record.TickCount), 0, 1},
-		{"html_gpu_hours", hours, 0.05, 0},
-		{"mean_ttft_ms", out.Report.TTFT.Mean, 0.03, 0},
-		{"p90_ttft_ms", out.Report.TTFT.P90, 0.03, 0},
-		{"mean_itl_ms", out.Report.ITL.Mean, 0.03, 0},
+		{"html_gpu_hours", hours, 0.01, 0.005},
+		{"mean_ttft_ms", out.Report.TTFT.Mean, 0.01, 0},
+		{"p90_ttft_ms", out.Report.TTFT.P90, 0.01, 0},
+		{"mean_itl_ms", out.Report.ITL.Mean, 0.01, 0},
 	} {
 		w, ok := want[c.key]
 		if !ok || math.Abs(c.got-w) > c.absolute+c.relative*w {

@@ -18,6 +18,7 @@ func (r *Row) SetCost() {
 	report := metrics.Report{
 		GPUHours:         r.Metrics[at.gpuHours],
 		TotalInputTokens: count(r.Metrics[at.input]), TotalOutputTokens: count(r.Metrics[at.output]),
+		Scaling: &metrics.Scaling{MeanGPUs: max(0, r.Metrics[at.meanGPUs])},
 	}.WithCost(r.Point.GPUPrice, r.Point.Config.GPUs())
 	for _, i := range at.cost {
 		v, ok := metrics.Fields()[i].Value(&report)
@@ -38,13 +39,14 @@ func count(v float64) int64 {
 
 // costMetrics holds the places of the metrics that cost is computed from and laid out in.
 var costMetrics = func() (at struct {
-	gpuHours, input, output int
-	cost                    []int
+	gpuHours, meanGPUs, input, output int
+	cost                              []int
 }) {
 	place := func(name string) int {
 		return slices.IndexFunc(metrics.Fields(), func(f metrics.Field) bool { return f.Name == name })
 	}
-	at.gpuHours, at.input, at.output = place("gpu_hours"), place("total_input_tokens"), place("total_output_tokens")
+	at.gpuHours, at.meanGPUs = place("gpu_hours"), place("mean_gpus")
+	at.input, at.output = place("total_input_tokens"), place("total_output_tokens")
 	priced := metrics.Report{GPUHours: 1, TotalInputTokens: 1, TotalOutputTokens: 1}
 	with := priced.WithCost(metrics.GPUPrice{USDPerHour: 1, TDPWatts: 1}, 1)
 	for i, f := range metrics.Fields() {

@@ -105,7 +105,7 @@ var derivedColumns = []fixedColumn{
 		func(r *Row) gridspec.Value { return integer(r.Point.Replicate) }},
 	{"workload", "", "Label of the replayed workload.", RolePoint, gridspec.KindString,
 		func(r *Row) gridspec.Value { return text(r.Point.Workload.Label()) }},
-	{"gpus", "GPUs", "GPUs of the whole deployment.", RolePoint, gridspec.KindInt,
+	{"gpus", "GPUs", "GPUs of the whole deployment, at the start where a planner changes its workers.", RolePoint, gridspec.KindInt,
 		func(r *Row) gridspec.Value { return integer(r.Point.Config.GPUs()) }},
 }
 

@@ -3,6 +3,7 @@
 // single-threaded, and depends on nothing but its [Config] and its workload.
 //
 // Read config.go for what can be configured, run.go for the one entry point, driver.go for when requests are
-// released, graphdriver.go for those of request graphs, alone.go and cluster.go for the two loops, report.go for how the outcome is summed up. The parts of a
-// worker live in the sub-packages engine, kvcache and perfmodel.
+// released, graphdriver.go for those of request graphs, alone.go, cluster.go and disagg.go for the three loops, autoscaler.go
+// and scaling.go for workers that come and go, report.go for how the outcome is summed up. The parts of a worker live in the
+// sub-packages engine, kvcache and perfmodel.
 package simcore

@@ -191,7 +191,9 @@ func (c *scaling) tick(at, last float64, s staff) (now float64) {
 		c.states[i] = PoolState{Ready: w.ready, Starting: len(w.starting), Draining: len(w.draining)}
 	}
 	for pool, target := range c.scaler.Tick(now, c.states) {
-		c.scale(pool, target, now, s)
+		if pool < len(c.pools) {
+			c.scale(pool, min(target, maxWorkers), now, s)
+		}
 	}
 	c.nextMs = c.scaler.NextTickMs()
 	if c.stood++; c.nextMs > at {

@@ -62,6 +62,7 @@ type plannerPage struct {
 func (f *replayFlags) plannerArgs(b *specBuilder) {
 	granularity := b.flags.Changed(granularityFlag)
 	if !b.flags.Changed(plannerFlag) {
+		f.page.off = f.plannerOutput == "" // a planner that --set gives has no page unless somebody says where
 		if granularity {
 			b.notes = append(b.notes, "--"+granularityFlag+" changes nothing here: only a planner's models have it")
 		}

@@ -108,7 +108,7 @@ func joinShown(dir, file string) string {
 	if filepath.IsAbs(file) {
 		return file
 	}
-	return strings.TrimRight(dir, "/"+string(filepath.Separator)) + "/" + file
+	return strings.TrimSuffix(filepath.ToSlash(dir), "/") + "/" + file
 }
 
 // writePlannerTables writes each table of a record as Parquet and as JSON Lines.

@@ -37,6 +37,10 @@ cases:
   split: {deployment.mode: disaggregated, deployment.prefill_workers: 2, deployment.decode_workers: 3, engine.block_size: 32, prefill.engine.kv_transfer_bandwidth: 10, prefill.engine.kv_bytes_per_token: 1000,
     decode.engine.max_num_seqs: null, router: {policy: kv_router, router_queue_threshold: null, router_temperature: 0.5}}
   sglang: {engine.type: sglang, engine.sglang.schedule_policy: lpm, engine.sglang.page_size: 8, router: {policy: power_of_two, seed: 7}}
+  planned: {planner: {policy: dynamo, optimization_target: load, load_adjustment_interval_seconds: 1, decode_scale_up_kv_rate: 50.5, decode_scale_down_kv_rate: 10, max_gpu_budget: -1},
+    engine.num_gpu_blocks: 400, engine.startup_time: 2.5}
+  learned: {planner: {policy: dynamo, optimization_target: sla, enable_load_scaling: true, load_predictor: kalman, kalman_r: 0.5}}
+  tracked: {planner: {policy: target_tracking}, deployment: {mode: disaggregated, prefill_workers: 2}, decode.engine.startup_time: 4}
 prices: {h200: 10, mi300x: 0.5}
 grid: {sla.e2e_ms: [30000, 60000]}
 execution: {replicates: 2, on_invalid: skip}

@@ -57,7 +57,7 @@ func (m *autoARIMA) series() []float64 {
 // selected selects a model when one is due, or fits the one there is to the values that are new. It returns false when there
 // is none yet.
 func (m *autoARIMA) selected() bool {
-	due := m.selectedAt == 0 || m.reselect && len(m.values)-m.selectedAt >= max(1, m.selectedAt/10)
+	due := m.selectedAt == 0 || m.reselect && len(m.values)-m.selectedAt >= max(1, m.selectedAt/5)
 	if due && len(m.values) >= minPoints && !allEqual(m.values) && m.selectOrder() {
 		m.selectedAt = len(m.values)
 		return true

@@ -28,3 +28,19 @@ func BenchmarkForecast(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkSelection measures the selection of an ARIMA order.
+func BenchmarkSelection(b *testing.B) {
+	for _, n := range []int{5, 15, 50, 200} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			values := make([]float64, n)
+			for i := range values {
+				values[i] = 100 + 2*float64(i) + 40*math.Sin(float64(i)/9) + 7*math.Sin(float64(i*i))
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				selectARIMA(values)
+			}
+		})
+	}
+}

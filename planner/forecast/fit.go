@@ -2,8 +2,7 @@ package forecast
 
 import (
 	"math"
-
-	"gonum.org/v1/gonum/mat"
+	"slices"
 )
 
 // arimaModel is an ARIMA model with the parameters that fit a series.
@@ -126,37 +125,30 @@ func leastSquares(rows, columns int, coefficients []float64, at func(row, column
 	if rows == 0 || columns == 0 {
 		return residuals
 	}
-	x := mat.NewDense(rows, columns, nil)
-	for i := range rows {
-		for j := range columns {
-			x.Set(i, j, at(i, j))
+	x := make([][]float64, columns)
+	for j := range x {
+		x[j] = make([]float64, rows)
+		for i := range x[j] {
+			x[j][i] = at(i, j)
 		}
 	}
-	var svd mat.SVD
-	if !svd.Factorize(x, mat.SVDThin) {
-		return residuals
+	turned := make([][]float64, columns)
+	for j := range turned {
+		turned[j] = slices.Clone(x[j])
 	}
-	var u, v mat.Dense
-	svd.UTo(&u)
-	svd.VTo(&v)
-	singular := svd.Values(nil)
+	rotation := orthogonalise(turned)
+	greatest := 0.0
+	for _, column := range turned {
+		greatest = max(greatest, dot(column, column))
+	}
 	solution := make([]float64, columns)
-	for k, s := range singular {
-		if s <= 1e-15*singular[0] {
-			break
-		}
-		along := 0.0
-		for i, y := range target {
-			along += u.At(i, k) * y
-		}
-		for j := range solution {
-			solution[j] += v.At(j, k) * along / s
+	for k, column := range turned {
+		if square := dot(column, column); square > 1e-30*greatest {
+			addScaled(solution, dot(column, target)/square, rotation[k])
 		}
 	}
-	for i := range residuals {
-		for j, c := range solution {
-			residuals[i] -= x.At(i, j) * c
-		}
+	for j, c := range solution {
+		addScaled(residuals, -c, x[j])
 	}
 	copy(coefficients, solution)
 	return residuals

@@ -48,7 +48,7 @@ type Config struct {
 	// Log1p makes it learn log(1+value) instead of value; values below 0 count as 0 then, and no forecast is negative. It makes
 	// no difference to the kind constant.
 	Log1p bool
-	// Reselect makes the kind arima select its order anew when a tenth more values have come since, instead of once and for all
+	// Reselect makes the kind arima select its order anew when a fifth more values have come since, instead of once and for all
 	// at the fifth value, as the reference does: of five values of a ramp it sees just the mean, and lags behind for ever.
 	Reselect bool
 	// IntervalSeconds is the time between two values, in seconds; the kind prophet needs it for its seasons.

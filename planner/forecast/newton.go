@@ -1,19 +1,13 @@
 package forecast
 
-import (
-	"math"
-
-	"gonum.org/v1/gonum/mat"
-)
-
 // ascended is a function to maximise by Newton's method.
 type ascended interface {
 	// value returns the value at x; negative infinity where there is none.
 	value(x []float64) float64
 	// slopes puts the derivatives at x into gradient.
 	slopes(x, gradient []float64)
-	// curvature puts the second derivatives at x into the upper triangle of second.
-	curvature(x []float64, second *mat.SymDense)
+	// curvature puts the second derivatives at x into second.
+	curvature(x []float64, second *symmetric)
 }
 
 // newtonAscent moves x uphill by the steps of Stan's optimiser "newton", for at most so many iterations, until one gains next
@@ -22,7 +16,7 @@ type ascended interface {
 // length. Where Prophet's search ends depends on it.
 func newtonAscent(f ascended, x []float64, iterations int) {
 	const leastGain = 1e-8
-	s := newtonSearch{f: f, x: x, gradient: make([]float64, len(x)), there: make([]float64, len(x)), second: mat.NewSymDense(len(x), nil)}
+	s := newtonSearch{f: f, x: x, gradient: make([]float64, len(x)), there: make([]float64, len(x)), second: newSymmetric(len(x))}
 	value := f.value(x)
 	for range iterations {
 		direction := s.uphill()
@@ -40,7 +34,7 @@ func newtonAscent(f ascended, x []float64, iterations int) {
 type newtonSearch struct {
 	f                  ascended
 	x, gradient, there []float64
-	second             *mat.SymDense
+	second             *symmetric
 }
 
 // climb moves along direction by the first of the lengths 1e6, 1e6/2, 1e6/4, … that does not lose, and returns the value there.
@@ -64,47 +58,16 @@ func (s *newtonSearch) uphill() []float64 {
 	s.f.slopes(s.x, s.gradient)
 	s.f.curvature(s.x, s.second)
 	n := len(s.x)
-	for i := range n {
-		for j := i; j < n; j++ {
-			s.second.SetSym(i, j, -s.second.At(i, j))
-		}
+	for i, v := range s.second.values {
+		s.second.values[i] = -v
 	}
 	direction := make([]float64, n)
-	var hill mat.Cholesky
-	if hill.Factorize(s.second) { // curved downwards in all directions
-		into := mat.NewVecDense(n, direction)
-		if hill.SolveVecTo(into, mat.NewVecDense(n, s.gradient)) == nil {
-			return direction
-		}
+	if s.second.solve(s.gradient, direction) { // curved downwards in all directions
+		return direction
 	}
-	var eigen mat.EigenSym
-	if !finite(s.second) || !eigen.Factorize(s.second, true) {
+	if !s.second.finite() {
 		return nil
 	}
-	var vectors mat.Dense
-	eigen.VectorsTo(&vectors)
-	clear(direction)
-	for k, along := range eigen.Values(nil) {
-		projection := 0.0
-		for i, g := range s.gradient {
-			projection += vectors.At(i, k) * g
-		}
-		for i := range direction {
-			direction[i] += vectors.At(i, k) * projection / math.Abs(along)
-		}
-	}
+	s.second.divide(s.gradient, direction)
 	return direction
-}
-
-// finite reports whether a matrix has just finite numbers.
-func finite(m *mat.SymDense) bool {
-	n := m.SymmetricDim()
-	for i := range n {
-		for j := i; j < n; j++ {
-			if v := m.At(i, j); math.IsNaN(v) || math.IsInf(v, 0) {
-				return false
-			}
-		}
-	}
-	return true
 }

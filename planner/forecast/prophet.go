@@ -1,10 +1,6 @@
 package forecast
 
-import (
-	"math"
-
-	"gonum.org/v1/gonum/mat"
-)
+import "math"
 
 // seasonalTrend is the model of the kind prophet (planner specification §7): Prophet's (Taylor and Letham, 2018) with its
 // defaults, fitted anew for each forecast to the latest values. A trend, straight but for changes of slope that are
@@ -122,7 +118,7 @@ type posterior struct {
 	// columns are what a unit of each parameter adds (nothing, of the noise) to the expected values; products their
 	// inner products. They are made when the curvature is first asked for.
 	columns  [][]float64
-	products *mat.SymDense
+	products *symmetric
 }
 
 // newPosterior makes the posterior for values, which it divides by scale.
@@ -210,7 +206,7 @@ func (p *posterior) slopes(x, gradient []float64) {
 }
 
 // curvature puts the second derivatives of value at x into second.
-func (p *posterior) curvature(x []float64, second *mat.SymDense) {
+func (p *posterior) curvature(x []float64, second *symmetric) {
 	if p.columns == nil {
 		p.multiply()
 	}
@@ -220,12 +216,12 @@ func (p *posterior) curvature(x []float64, second *mat.SymDense) {
 	own := 2 + len(changes) // the place of the noise
 	for i, a := range p.columns {
 		for j := i; j < len(p.columns); j++ {
-			second.SetSym(i, j, -p.products.At(i, j)/(noise*noise))
+			second.set(i, j, -p.products.at(i, j)/(noise*noise))
 		}
-		second.SetSym(i, own, -2*dot(a, p.residuals)/(noise*noise))
-		second.SetSym(i, i, second.At(i, i)-p.priorCurvature(i, x[i]))
+		second.set(i, own, -2*dot(a, p.residuals)/(noise*noise))
+		second.set(i, i, second.at(i, i)-p.priorCurvature(i, x[i]))
 	}
-	second.SetSym(own, own, -2*squares/(noise*noise)-2*noise*noise/(noiseScale*noiseScale))
+	second.set(own, own, -2*squares/(noise*noise)-2*noise*noise/(noiseScale*noiseScale))
 }
 
 // priorCurvature returns how strongly the prior of a parameter, other than the noise, is curved downwards. For a change of slope it is what
@@ -261,10 +257,10 @@ func (p *posterior) multiply() {
 		}
 		p.columns = append(p.columns, column)
 	}
-	p.products = mat.NewSymDense(size, nil)
+	p.products = newSymmetric(size)
 	for i := range size {
 		for j := i; j < size; j++ {
-			p.products.SetSym(i, j, dot(p.columns[i], p.columns[j]))
+			p.products.set(i, j, dot(p.columns[i], p.columns[j]))
 		}
 	}
 }

@@ -20,7 +20,11 @@ func (v *view) charts() []timeplot.Chart {
 		v.latencyChart("Inter-token latency", v.Config.ITLMs,
 			func(l planner.Load) float64 { return l.ITLMs }, func(p planner.PoolTick) float64 { return p.EstimatedITLMs }))
 	for pool := range v.Pools {
-		all = append(all, v.prefillLoadChart(pool), v.decodeLoadChart(pool))
+		for _, c := range []timeplot.Chart{v.prefillLoadChart(pool), v.decodeLoadChart(pool)} {
+			if len(v.Pools) == 1 || hasLoad(c) { // a pool of its own may never have the other kind
+				all = append(all, c)
+			}
+		}
 	}
 	all = append(all, v.capacityChart(),
 		v.loadChart("Input length", "tokens", func(l planner.Load) float64 { return l.InputTokens }),
@@ -144,6 +148,13 @@ func (v *view) decodeLoadChart(pool int) timeplot.Chart {
 		c.Levels = []timeplot.Level{{Name: "KV capacity", Value: float64(v.KVCapacityTokens[pool])}}
 	}
 	return c
+}
+
+// hasLoad reports whether any figure of a chart is above zero.
+func hasLoad(c timeplot.Chart) bool {
+	return slices.ContainsFunc(c.Series, func(s timeplot.Series) bool {
+		return slices.ContainsFunc(s.Values, func(v float64) bool { return v > 0 })
+	})
 }
 
 // mostWorkers bounds how many workers have a line of their own.

@@ -155,7 +155,9 @@ func TestPageInBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	var page bytes.Buffer
-	if err := WritePage(&page, "Cold start", sla, madeUpCurves(t, 3)); err != nil {
+	curves := madeUpCurves(t, 3)
+	curves[2].Label = `</script><img src=x onerror="alert(1)">`
+	if err := WritePage(&page, "Cold start", sla, curves); err != nil {
 		t.Fatal(err)
 	}
 	if page.Len() > 100_000 {
@@ -166,6 +168,9 @@ func TestPageInBrowser(t *testing.T) {
 	const want = "Ready prefill workers; Ready decode workers; Starting decode workers; Requests; Queue; In flight; Time to first token, p90; Time to first token, mean; Time per output token, mean; SLA attainment; GPUs"
 	if heads != want {
 		t.Errorf("got  %s\nwant %s", heads, want)
+	}
+	if n := pagetest.Eval[int](b, `document.querySelectorAll("img").length`); n != 0 {
+		t.Errorf("%d elements came out of a label", n)
 	}
 	lines := `document.querySelectorAll("#plots .line").length`
 	all := pagetest.Eval[int](b, lines)

@@ -3,7 +3,7 @@
 //
 // Read engine.go for what the runtime sees, vllm.go for one pass of the vLLM-style scheduler, pricing.go for how long
 // it takes, speculative.go for passes that give a request several tokens, run.go for how many equal passes are
-// simulated at once, clock.go for why that is exact.
+// simulated at once, clock.go for why that is exact, passload.go and passlog.go for what is told of passes.
 package engine
 
 import (

@@ -41,6 +41,18 @@ func newSpeculation(c Config) speculation {
 	return s
 }
 
+// TokensPerStep is the number of tokens that a decode step gives a request on average, accepted speculative ones included, of
+// a valid configuration.
+func (c Config) TokensPerStep() float64 {
+	tokens, accepted := 1.0, 1.0
+	rates, _ := c.acceptance()
+	for _, rate := range rates[:c.NumSpeculativeTokens] {
+		accepted *= rate
+		tokens += accepted
+	}
+	return tokens
+}
+
 // start begins the sequence of draws of the worker with the given index.
 func (s *speculation) start(index int32) {
 	if s.drafts > 0 {

@@ -205,3 +205,17 @@ func BenchmarkSpeculativePass(b *testing.B) {
 		now = onePass(b, v, now)
 	}
 }
+
+func TestTokensPerStep(t *testing.T) {
+	for _, test := range []struct {
+		drafts int
+		rates  string
+		want   float64
+	}{{0, "", 1}, {1, "", 1.85}, {2, "0.8,0.5", 2.2}, {3, "1", 2}} {
+		c := DefaultConfig()
+		c.NumSpeculativeTokens, c.AcceptanceRates = test.drafts, test.rates
+		if got := c.TokensPerStep(); math.Abs(got-test.want) > 1e-12 {
+			t.Errorf("%d tokens accepted at %q: %v a step, want %v", test.drafts, test.rates, got, test.want)
+		}
+	}
+}

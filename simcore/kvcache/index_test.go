@@ -164,3 +164,27 @@ func BenchmarkIndexOverlaps(b *testing.B) {
 		})
 	}
 }
+
+// TestIndexGrows checks that workers keep their blocks when there is room for more, and that one that is cleared has none.
+func TestIndexGrows(t *testing.T) {
+	x := NewIndex(2, 1000)
+	s := Sequence{Segments: []workload.Segment{{Start: 60, Len: 200}}, Known: 200, Private: 1000}
+	x.Store(0, 60, 70)
+	x.Store(1, 60, 200)
+	x.Grow(130)
+	x.Store(129, 60, 5)
+	overlaps := make([]int32, 130)
+	x.Overlaps(s, 200, overlaps)
+	if overlaps[0] != 70 || overlaps[1] != 200 || overlaps[2] != 0 || overlaps[129] != 5 {
+		t.Errorf("overlaps %v", overlaps)
+	}
+	x.Clear(1)
+	x.Overlaps(s, 200, overlaps)
+	if overlaps[0] != 70 || overlaps[1] != 0 || overlaps[129] != 5 || x.Resident() != 75 {
+		t.Errorf("after the second worker is gone: overlaps %v, %d blocks", overlaps, x.Resident())
+	}
+	x.Grow(3)
+	if x.Overlaps(s, 200, overlaps); overlaps[129] != 5 {
+		t.Error("it has shrunk")
+	}
+}

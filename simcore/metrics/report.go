@@ -116,15 +116,20 @@ type Cost struct {
 	MaxEnergyJPerOutputToken float64
 }
 
-// WithCost returns the report with the cost of its GPU-hours on a deployment of so many GPUs.
+// WithCost returns the report with the cost of its GPU-hours on a deployment of so many GPUs, or of as many as there were in
+// the mean where their number changes.
 func (r Report) WithCost(price GPUPrice, gpus int) Report {
+	mean := float64(gpus)
+	if r.Scaling != nil && r.Scaling.MeanGPUs > 0 {
+		mean = r.Scaling.MeanGPUs
+	}
 	usd, kwh := r.GPUHours*price.USDPerHour, r.GPUHours*price.TDPWatts/1000
 	const million, jPerKWh = 1e6, 3.6e6
 	r.Cost = &Cost{
-		USD: usd, USDPerGPU: usd / float64(gpus),
+		USD: usd, USDPerGPU: usd / mean,
 		USDPerMtokInput:  usd / float64(r.TotalInputTokens) * million,
 		USDPerMtokOutput: usd / float64(r.TotalOutputTokens) * million,
-		MaxEnergyKWh:     kwh, MaxEnergyKWhPerGPU: kwh / float64(gpus),
+		MaxEnergyKWh:     kwh, MaxEnergyKWhPerGPU: kwh / mean,
 		MaxEnergyJPerOutputToken: kwh * jPerKWh / float64(r.TotalOutputTokens),
 	}
 	return r

@@ -291,3 +291,36 @@ func BenchmarkOffload(b *testing.B) {
 		h.TakeLoaded(now + 99)
 	}
 }
+
+// TestWorkersJoinAndLeave checks that a worker which leaves takes its host memory along, that its disk stays, and that another
+// one gets its number when nothing is on its way there any more.
+func TestWorkersJoinAndLeave(t *testing.T) {
+	h := newTest(2, func(c *Config) {
+		c.WorkersPerNode, c.NumG3Blocks, c.BandwidthG1ToG2 = 2, 100, 1
+	})
+	h.Offload(1, 0, down(0, 3))
+	if inHost, _ := h.Overlap(1, 10, prompt(0, 3), 0, 3); inHost != 3 {
+		t.Fatalf("%d blocks in host memory, want 3", inHost)
+	}
+	h.Offload(1, 10, down(10, 4))
+	h.Leave(1, 11)
+	first := h.Join(11) // what was sent is still on its way
+	h.Leave(first, 12)
+	second := h.Join(30)
+	if first != 2 || second != 1 {
+		t.Errorf("the numbers are %d and %d, want 2 and 1", first, second)
+	}
+	if inHost, below := h.Overlap(second, 30, prompt(0, 3), 0, 3); inHost+below != 0 {
+		t.Errorf("the new worker has %d blocks in host memory and %d below", inHost, below)
+	}
+	if inHost, below := h.Overlap(second, 30, prompt(10, 4), 0, 4); inHost+below != 0 {
+		t.Errorf("the new worker has %d blocks in host memory and %d below of what was on its way", inHost, below)
+	}
+	third := h.Join(31)
+	if h.nodeOf(second) != 0 || h.nodeOf(third) != 1 {
+		t.Errorf("the workers are on nodes %d and %d, want 0, which has room, and 1", h.nodeOf(second), h.nodeOf(third))
+	}
+	if r := h.Report(40); r.Stores[0].PeakBlocks != 3 || r.Stores[0].MeanBlocks <= 0 {
+		t.Errorf("host memory %+v", r.Stores[0])
+	}
+}
