@@ -130,7 +130,7 @@ func uses() []use {
 
 // unusedSettings finds settings that are written, in the base or for points, and that no point makes use of.
 func (s *Spec) unusedSettings(tree map[string]any) Problems {
-	configs, planners := s.possible(), s.possiblePlanners()
+	conditions, configs, planners := uses(), s.possible(), s.possiblePlanners()
 	var out Problems
 	warned := map[string]bool{}
 	warn := func(at, why string) {
@@ -143,7 +143,7 @@ func (s *Spec) unusedSettings(tree map[string]any) Problems {
 		if !warned[at] && !slices.ContainsFunc(planners, func(c *Config) bool { return c.plans(path) }) {
 			warn(at, whyUnplanned(path, planners))
 		}
-		for _, u := range uses() {
+		for _, u := range conditions {
 			if u.of(path) && !warned[at] && !slices.ContainsFunc(configs, func(c *Config) bool { return u.needs(c) }) {
 				warn(at, u.why)
 			}

@@ -171,7 +171,8 @@ func (s *search) vary() error {
 		if !s.fits(p.workers[0]) {
 			return nil
 		}
-		s.limit, s.endFirst = s.config.Foresight.MaxRuns*(i+1)/len(starts), from.endFirst
+		// Each has half of the simulations that are left, since the first finds most.
+		s.limit, s.endFirst = s.config.Foresight.MaxRuns-s.config.Foresight.MaxRuns>>(i+1), from.endFirst
 		if err := s.shrink(p, from.above == 0); err != nil {
 			return err
 		}

@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/servegrid/servegrid/simcore"
-	"github.com/servegrid/servegrid/simcore/metrics"
 	"github.com/servegrid/servegrid/simcore/perfmodel"
 	"github.com/servegrid/servegrid/simcore/router"
 	"github.com/servegrid/servegrid/simcore/rules"
@@ -177,39 +176,35 @@ func TestWholeRunsOfDynamo12(t *testing.T) {
 				t.Skip(reason)
 			}
 			cfg, p, trace := recordedRun(t, dir, name)
-			compareRecorded(t, simulateRecorded(t, cfg, p, trace), p, path)
+			compareRecorded(t, simulateRecorded(t, cfg, p, trace), path)
 		})
 	}
 }
 
-// compareRecorded checks that the same changes were decided within a tick of the recorded times, and latencies within 1 %.
-func compareRecorded(t *testing.T, out *Outcome, p Config, dir string) {
+// compareRecorded checks that the same changes were decided at the same times, and the mean latencies, to nine digits but for
+// d02, which is the same until 145 s of 214, when a request goes to another decode worker.
+func compareRecorded(t *testing.T, out *Outcome, dir string) {
 	t.Helper()
+	tolerance := 1e-9
+	if filepath.Base(dir) == "d02_wave_disagg_easy_throughput" {
+		tolerance = 0.01
+	}
 	text, err := os.ReadFile(filepath.Join(dir, "stdout.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := recordedEvents(t, string(text))
-	tick := float64(p.LoadAdjustmentIntervalSeconds)
-	if p.OptimizationTarget == "sla" && !p.EnableLoadScaling {
-		tick = float64(p.ThroughputAdjustmentIntervalSeconds)
-	}
-	for i := range max(len(want), len(out.Record.Decisions)) {
-		var got, w recordedEvent
-		if i < len(out.Record.Decisions) {
-			d := out.Record.Decisions[i]
-			got = recordedEvent{d.AtMs / 1000, out.Record.Pools[d.Pool], d.From, d.To}
-		}
-		if i < len(want) {
-			w = want[i]
-		}
-		if got.pool != w.pool || got.from != w.from || got.to != w.to || math.Abs(got.seconds-w.seconds) > tick {
-			t.Errorf("change %d is %+v, want %+v", i, got, w)
-			break
-		}
-	}
 	if len(want) != len(out.Record.Decisions) {
 		t.Errorf("%d changes, want %d", len(out.Record.Decisions), len(want))
+	}
+	for i := range min(len(want), len(out.Record.Decisions)) {
+		d := out.Record.Decisions[i]
+		got := recordedEvent{d.AtMs / 1000, out.Record.Pools[d.Pool], d.From, d.To}
+		rounded := got
+		rounded.seconds = want[i].seconds
+		if rounded != want[i] || math.Abs(got.seconds-want[i].seconds) > 0.0501 {
+			t.Errorf("change %d is %+v, want %+v", i, got, want[i])
+		}
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "report.json"))
 	if err != nil {
@@ -219,13 +214,9 @@ func compareRecorded(t *testing.T, out *Outcome, p Config, dir string) {
 	if err := json.Unmarshal(data, &report); err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range metrics.Fields() {
-		if f.Name != "mean_ttft_ms" && f.Name != "mean_itl_ms" {
-			continue
-		}
-		got, _ := f.Value(out.Report)
-		if want := report[f.Name].(float64); math.Abs(got/want-1) > 0.01 {
-			t.Errorf("%s is %v, want %v: %.2f %%", f.Name, got, want, 100*(got/want-1))
+	for key, got := range map[string]float64{"mean_ttft_ms": out.Report.TTFT.Mean, "mean_itl_ms": out.Report.ITL.Mean} {
+		if want := report[key].(float64); math.Abs(got/want-1) > tolerance {
+			t.Errorf("%s is %v, want %v", key, got, want)
 		}
 	}
 }
@@ -249,8 +240,7 @@ func TestColdStartSweepsOfDynamo12(t *testing.T) {
 	}
 }
 
-// compareSummary checks a point of a sweep: changes exactly, latencies within 1 %, GPU hours within 1 % and the rounding of the
-// record, and a tick more or less at the end.
+// compareSummary checks a point of a sweep, to the last digit that was recorded.
 func compareSummary(t *testing.T, out *Outcome, want map[string]float64) {
 	t.Helper()
 	ups, greatest, transitions, hours, last := 0, 0, 0, 0.0, out.Record.Ticks[0]
@@ -269,21 +259,21 @@ func compareSummary(t *testing.T, out *Outcome, want map[string]float64) {
 	}
 	for _, c := range []struct {
 		key           string
-		got, relative float64
-		absolute      float64
+		got, rounding float64
 	}{
-		{"events", float64(len(out.Record.Decisions)), 0, 0},
-		{"ups", float64(ups), 0, 0},
-		{"max_target", float64(greatest), 0, 0},
-		{"html_transitions", float64(transitions), 0, 0},
-		{"ticks", float64(out.Record.TickCount), 0, 1},
-		{"html_gpu_hours", hours, 0.01, 0.005},
-		{"mean_ttft_ms", out.Report.TTFT.Mean, 0.01, 0},
-		{"p90_ttft_ms", out.Report.TTFT.P90, 0.01, 0},
-		{"mean_itl_ms", out.Report.ITL.Mean, 0.01, 0},
+		{"events", float64(len(out.Record.Decisions)), 0},
+		{"ups", float64(ups), 0},
+		{"max_target", float64(greatest), 0},
+		{"html_transitions", float64(transitions), 0},
+		{"ticks", float64(out.Record.TickCount), 0},
+		{"html_gpu_hours", hours, 0.00501},
+		{"mean_ttft_ms", out.Report.TTFT.Mean, 0.00501},
+		{"p90_ttft_ms", out.Report.TTFT.P90, 0.00501},
+		{"p99_ttft_ms", out.Report.TTFT.P99, 0.00501},
+		{"mean_itl_ms", out.Report.ITL.Mean, 0.000501},
+		{"p90_itl_ms", out.Report.ITL.P90, 0.000501},
 	} {
-		w, ok := want[c.key]
-		if !ok || math.Abs(c.got-w) > c.absolute+c.relative*w {
+		if w, ok := want[c.key]; !ok || math.Abs(c.got-w) > c.rounding {
 			t.Errorf("%s is %v, want %v", c.key, c.got, w)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 
 // SemanticVersion names the behaviour of the simulator. It changes whenever the same configuration and workload
 // give other figures, and is part of every content ID.
-const SemanticVersion = "3"
+const SemanticVersion = "4"
 
 // Report is the outcome of one simulation.
 type Report = metrics.Report

@@ -12,7 +12,14 @@ import (
 
 const repository = "../.."
 
-// TestExamples sweeps every example, which must all succeed.
+// examplePages check that a page shows the figures of an example's sweep.
+var examplePages = map[string]func(t *testing.T, dir string){
+	"cold-start/grid.yaml":  checkColdStart,
+	"cold-start/moves.yaml": checkColdStartMoves,
+	"planner/grid.yaml":     checkPolicies,
+}
+
+// TestExamples sweeps every example, which must all succeed. With -update it rewrites the pages that show their figures.
 func TestExamples(t *testing.T) {
 	if testing.Short() {
 		t.Skip("sweeps thousands of points")
@@ -27,6 +34,9 @@ func TestExamples(t *testing.T) {
 			mustRun(t, "sweep", spec, "-q", "-o", dir)
 			if table := readResultsFile(t, filepath.Join(dir, "results.parquet")); table.Rows() == 0 {
 				t.Error("no points")
+			}
+			if check := examplePages[filepath.Base(filepath.Dir(spec))+"/"+filepath.Base(spec)]; check != nil {
+				check(t, dir)
 			}
 		})
 	}

@@ -49,6 +49,14 @@ func TestPublicReports(t *testing.T) {
 			problem: "capture.000000.jsonl.gz", refused: true,
 		},
 		{
+			name: "a planner and a closed loop: one session at a time", report: "dynamo#11633, dynamo#11637",
+			text: `{"session_id":"a","timestamp":0,"input_length":512,"output_length":2,"hash_ids":[1]}
+{"session_id":"b","timestamp":0,"input_length":512,"output_length":2,"hash_ids":[2]}
+{"session_id":"c","timestamp":0,"input_length":512,"output_length":2,"hash_ids":[3]}`,
+			args:    []string{"--replay-concurrency", "1", "--num-workers", "2", "--planner-config", `{"mode":"agg","optimization_target":"throughput"}`},
+			figures: map[string]float64{"completed_requests": 3, "duration_ms": 3 * (10 + 1), "max_ttft_ms": 10},
+		},
+		{
 			name: "agents and a time cap: the replay stops at the cap", report: "dynamo#10944",
 			text:    request("p1", agent("p", ""), 0, 64, "[1]") + request("p2", agent("p", ""), 5000, 128, "[1,2]"),
 			args:    []string{"--max-sim-time-seconds", "1"},
@@ -149,6 +157,24 @@ func TestPublicReports(t *testing.T) {
 				compareReport(t, report, test.figures, 1e-9)
 			}
 		})
+	}
+}
+
+// TestLostRecords finds what a capture lost without a trace, once it is told what was sent (dynamo#13385, dynamo#13433: a
+// plain file of which records went missing under load).
+func TestLostRecords(t *testing.T) {
+	record := func(id string) string {
+		return fmt.Sprintf(`{"schema":"dynamo.request.trace.v1","event_type":"request_end","event_time_unix_ms":1100,"request":{"request_id":%q,"output_tokens":5,"request_received_ms":1000,"total_time_ms":100,"replay":{"trace_block_size":64,"input_length":64,"input_sequence_hashes":[1]}}}`, id) + "\n"
+	}
+	path := filepath.Join(t.TempDir(), "capture.jsonl")
+	if err := os.WriteFile(path, []byte(record("a")+record("c")), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if got := runCommand(t, "trace", "check", path, "--requests", "2"); got.code != exitOK {
+		t.Errorf("a whole capture: exit code %d: %s%s", got.code, got.stdout, got.stderr)
+	}
+	if got := runCommand(t, "trace", "check", path, "--requests", "3"); got.code == exitOK || !strings.Contains(got.stdout+got.stderr, "3") {
+		t.Errorf("a request is missing: exit code %d: %s%s", got.code, got.stdout, got.stderr)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/servegrid/servegrid/gridspec"
 )
 
-var update = flag.Bool("update", false, "rewrite docs/requests.md from the code")
+var update = flag.Bool("update", false, "rewrite what docs show of the code and of the examples")
 
 // TestRequestDocs compares docs/requests.md with the columns of the code.
 func TestRequestDocs(t *testing.T) {

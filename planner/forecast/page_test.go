@@ -1,10 +1,10 @@
 package forecast
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -36,12 +36,19 @@ func TestPredictorsPage(t *testing.T) {
 		{"bursts, 3 of 12 intervals", series(60, func(i int) float64 { return 30 + 150*float64(max(0, 1-i%12/3)) + noise(5) })},
 		{"noise around 100", series(60, func(int) float64 { return 100 + noise(20) })},
 	} {
-		cells := []string{s.name}
-		for _, cfg := range []Config{defaults(Constant), {Kind: ARIMA}, {Kind: ARIMA, Reselect: true}, defaults(Kalman), defaults(Prophet)} {
-			cells = append(cells, fmt.Sprintf("%.1f", missed(t, cfg, s.values)))
+		_, row, found := strings.Cut(string(page), "| "+s.name+" |")
+		row, _, _ = strings.Cut(row, "\n")
+		cells := strings.Split(row, "|")
+		if !found || len(cells) < 5 {
+			t.Errorf("docs/predictors.md has no row of five figures for %s", s.name)
+			continue
 		}
-		if row := "| " + strings.Join(cells, " | ") + " |"; !strings.Contains(string(page), row) {
-			t.Errorf("docs/predictors.md lacks %q", row)
+		for i, cfg := range []Config{defaults(Constant), {Kind: ARIMA}, {Kind: ARIMA, Reselect: true}, defaults(Kalman), defaults(Prophet)} {
+			got, err := strconv.ParseFloat(strings.TrimSpace(cells[i]), 64)
+			// Rounding can turn the walk of a selection: the fifth or so of a unit is not to be relied on.
+			if want := missed(t, cfg, s.values); err != nil || math.Abs(got-want) > max(0.3, 0.05*want) {
+				t.Errorf("%s, %s, selected anew %v: docs/predictors.md says %q, want %.1f", s.name, cfg.Kind, cfg.Reselect, cells[i], want)
+			}
 		}
 	}
 }

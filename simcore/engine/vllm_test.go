@@ -202,3 +202,53 @@ func TestQueue(t *testing.T) {
 		}
 	})
 }
+
+// TestAdmissionWithoutRoom has a second prompt come when the first request holds most of the pool. It waits, but under
+// dynamo-1.2 the two take each other's place, and what waits counts again for each entry that an admission left behind.
+func TestAdmissionWithoutRoom(t *testing.T) {
+	for compat, want := range map[rules.Compat][]queued{
+		rules.Dynamo13: {{}, {prefills: 1, prefillTokens: 16}, {prefills: 1, prefillTokens: 16}, {prefills: 1, prefillTokens: 16}},
+		rules.Dynamo12: {{}, {decodes: 1, decodeKVTokens: 17}, {decodes: 2, decodeKVTokens: 2 * 17}, {decodes: 2, decodeKVTokens: 2 * 18}},
+	} {
+		set, err := rules.For(compat)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := workload.NewBuilder("test", 4)
+		for range 2 {
+			b.Add(workload.Request{Input: 16, Output: 9})
+		}
+		w, err := b.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		env := &Environment{Config: DefaultConfig(), Rules: set, Gaps: &gapCounter{}, EveryPass: true}
+		env.Config.BlockSize, env.Config.NumGPUBlocks = 4, 8
+		if env.Blocks, err = w.Blocks(4, true); err != nil {
+			t.Fatal(err)
+		}
+		if env.Model, err = perfmodel.New(perfmodel.Config{Source: perfmodel.SourcePolynomial}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range w.Requests() {
+			env.Requests = append(env.Requests, Request{Number: int32(i), Input: w.Input[i], Output: w.Output[i],
+				ArrivalMs: Never, AdmittedMs: Never, FirstTokenMs: Never, SecondTokenMs: Never, LastTokenMs: Never})
+		}
+		v, now := NewVLLM(env, Place{}), 0.0
+		v.Submit(0)
+		for i := range want {
+			end, _, err := v.Start(now, math.Inf(1), math.Inf(1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v.queued != want[i] {
+				t.Errorf("%s: during pass %d wait %+v, want %+v", compat, i, v.queued, want[i])
+			}
+			v.Finish()
+			if i == 0 {
+				v.Submit(1)
+			}
+			now = end
+		}
+	}
+}

@@ -344,3 +344,48 @@ func BenchmarkHoldRelease(b *testing.B) {
 		})
 	}
 }
+
+// TestHoldMost takes what there is room for: shared blocks need none, unused ones that are cached and new ones need a slot each.
+func TestHoldMost(t *testing.T) {
+	b := workload.NewBuilder("test", 4)
+	for _, hashes := range [][]uint64{{1, 2, 3, 4, 5, 6}, {1, 2, 7, 8, 9}, {10, 11}} {
+		b.Add(workload.Request{Input: 4 * len(hashes), Output: 1, Hashes: hashes})
+	}
+	w, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := w.Blocks(4, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long, fork, other := SequenceOf(table, 0), SequenceOf(table, 1), SequenceOf(table, 2)
+	for _, c := range []struct {
+		name       string
+		total      int
+		prepare    func(c *Cache)
+		from, want int
+		held       int // afterwards
+	}{
+		{"room for all", 6, func(*Cache) {}, 0, 6, 6},
+		{"room for some", 4, func(*Cache) {}, 0, 4, 4},
+		{"no room", 2, func(c *Cache) { c.Hold(other, 0, 2, 2, 0) }, 0, 0, 2},
+		{"shared blocks need none", 7, func(c *Cache) { c.Hold(fork, 0, 5, 5, 0) }, 0, 4, 7},
+		{"cached ones need theirs", 6, func(c *Cache) {
+			c.Hold(long, 0, 6, 6, 0)
+			c.Release(long, 6)
+			c.Hold(other, 0, 2, 2, 0) // in the place of the last two
+		}, 0, 4, 6},
+		{"going on", 5, func(c *Cache) { c.Hold(long, 0, 2, 2, 0) }, 2, 5, 5},
+		{"nothing wanted", 6, func(c *Cache) { c.Hold(long, 0, 6, 6, 0) }, 6, 6, 6},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var cache Cache
+			cache.Reset(c.total, table.IDs)
+			c.prepare(&cache)
+			if got := cache.HoldMost(long, c.from, 6); got != c.want || cache.Held() != c.held {
+				t.Errorf("it holds up to %d and %d slots are taken, want %d and %d", got, cache.Held(), c.want, c.held)
+			}
+		})
+	}
+}
