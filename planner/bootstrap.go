@@ -97,7 +97,7 @@ func (s *poolSetup) price(model perfmodel.Model, passes []pass, prompt, batch, c
 // benchmarkPrefill prices single prompts of lengths from 100 tokens to a full pass.
 func (s *poolSetup) benchmarkPrefill(model perfmodel.Model, granularity int) (passes []pass) {
 	most := int(s.limits.batchedTokens)
-	for length := 100; length <= most; length += max(1, (most-100)/granularity) {
+	for length := 100; length <= most; length += max(1, (most-100)/max(1, granularity)) {
 		passes = s.price(model, passes, length, 0, 0)
 	}
 	return passes
@@ -110,7 +110,7 @@ var benchmarkContexts = []int{500, 2000, 4000, 8000}
 func (s *poolSetup) benchmarkDecode(model perfmodel.Model, granularity int) (passes []pass) {
 	most := int(s.limits.sequences)
 	for _, context := range benchmarkContexts {
-		for batch := 1; batch <= most && batch*context <= int(s.limits.kvTokens); batch += max(1, most/granularity) {
+		for batch := 1; batch <= most && batch*context <= int(s.limits.kvTokens); batch += max(1, most/max(1, granularity)) {
 			passes = s.price(model, passes, 0, batch, context)
 		}
 	}

@@ -118,6 +118,9 @@ func (c Config) checkRanges(r ruleSet) problem.List {
 			l.Add(share.key, share.value, "give a share in percent, 0 to 100")
 		}
 	}
+	if !r.UncheckedSettings && c.LoadMinObservations > c.MaxNumFPMSamples {
+		l.Add("load_min_observations", c.LoadMinObservations, "the %d passes of max_num_fpm_samples would never suffice; give no more than that", c.MaxNumFPMSamples)
+	}
 	if root := int(math.Sqrt(float64(max(c.FPMSampleBucketSize, 0)))); c.FPMSampleBucketSize > 0 && root*root != c.FPMSampleBucketSize {
 		l.Add("fpm_sample_bucket_size", c.FPMSampleBucketSize, "give a square such as 16: loads of two numbers have as many buckets in each direction")
 	}

@@ -424,6 +424,9 @@ func (d *disaggregated) prefilled(id int32, signal engine.Signal, now float64) {
 		d.actions.push(action{actDrop, r})
 	case signal.Ended:
 		d.handoffs[r].SourceHeldMs = now
+		if d.unreserved {
+			d.actions.push(action{actRelease, r})
+		}
 		if d.destinationFirst {
 			d.transfer(r, now)
 		} else {
@@ -643,7 +646,9 @@ func (d *disaggregated) activate(a action, now float64) {
 	}
 	d.handoffs[r].ActivatedMs = now
 	d.touch(id)
-	d.actions.push(action{actRelease, r})
+	if !d.unreserved {
+		d.actions.push(action{actRelease, r})
+	}
 	d.tryReserve(id, now)
 }
 
