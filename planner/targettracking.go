@@ -14,15 +14,15 @@ import (
 // target. Algorithm and defaults are those of the horizontal pod autoscaler of Kubernetes (autoscaling/v2): the wanted
 // number of workers is the present one times metric/target, rounded up.
 type TargetTracking struct {
-	// Metric is what is kept near the target, as a mean over the ready workers: "waiting_requests" and "waiting_tokens" (of
+	// Metric is what is kept near the target, a mean over the ready workers: "waiting_requests" and "waiting_tokens" (of
 	// prompts not begun), "concurrency" (requests that wait or run) or "kv_utilization" (KV cache in use, in percent). It is
 	// that of decode workers, or of all workers of an aggregated deployment.
 	Metric string `json:"metric"`
 	// Target is the value to keep; 0 (null in a spec) means 1 waiting request, 8192 waiting tokens, 16 requests or 70 %.
 	Target float64 `json:"target"`
-	// PrefillMetric and PrefillTarget are the same for prefill workers.
+	// PrefillMetric is the metric of prefill workers.
 	PrefillMetric string `json:"prefill_metric"`
-	// PrefillTarget is the value to keep for prefill workers; 0 (null in a spec) means as above.
+	// PrefillTarget is the value to keep for prefill workers; 0 (null in a spec) means as for target.
 	PrefillTarget float64 `json:"prefill_target"`
 	// SyncPeriodSeconds is the time between two looks.
 	SyncPeriodSeconds float64 `json:"sync_period_seconds"`
@@ -32,11 +32,11 @@ type TargetTracking struct {
 	ScaleUpStabilizationSeconds float64 `json:"scale_up_stabilization_seconds"`
 	// ScaleDownStabilizationSeconds is how long fewer workers must have been wanted all the time before any is removed.
 	ScaleDownStabilizationSeconds float64 `json:"scale_down_stabilization_seconds"`
-	// ScaleUpWorkers and ScaleUpPercent limit how many workers are added within a period: the greater of the two.
+	// ScaleUpWorkers is the number of workers that may be added within a period, if scale_up_percent is not more.
 	ScaleUpWorkers int `json:"scale_up_workers"`
-	// ScaleUpPercent is the second limit, as a share of the workers at the beginning of the period.
+	// ScaleUpPercent is the same as a share of the workers at the beginning of the period.
 	ScaleUpPercent float64 `json:"scale_up_percent"`
-	// ScaleDownPercent limits how many workers are removed within a period.
+	// ScaleDownPercent is the share of the workers at the beginning of a period that may be removed within it.
 	ScaleDownPercent float64 `json:"scale_down_percent"`
 	// RatePeriodSeconds is the length of the period of these limits.
 	RatePeriodSeconds float64 `json:"rate_period_seconds"`

@@ -37,7 +37,8 @@ type disaggregated struct {
 	// destinationFirst reserves room on a decode worker before the prompt is computed, as SGLang does. Otherwise that
 	// follows.
 	destinationFirst bool
-	// unreserved says that prompts are sent without room for them. See [rules.Set].HandoffPaysBudget.
+	// unreserved says that prompts are sent without room for them, and their source is given up at once. See
+	// [rules.Set].HandoffPaysBudget.
 	unreserved bool
 }
 
@@ -611,7 +612,7 @@ func (d *disaggregated) reserved(r int32, fresh int, now float64) {
 // fail gives up a request that no decode worker has room for.
 func (d *disaggregated) fail(r int32) {
 	d.decode.Requests[r].State = engine.Failed
-	if !d.destinationFirst {
+	if !d.destinationFirst && !d.unreserved {
 		d.actions.push(action{actRelease, r})
 	}
 	d.actions.push(action{actDrop, r})

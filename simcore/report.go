@@ -258,6 +258,7 @@ func (s *simulation) reportWorkers(r *Report, seconds float64) {
 		r.DecodeWorkerSeconds = seconds
 	}
 	if s.scaling != nil {
+		s.endMs = max(s.endMs, s.scaling.latestMs())
 		r.Scaling = s.scaling.end(s.endMs)
 		r.PrefillWorkerSeconds, r.DecodeWorkerSeconds = r.Scaling.Prefill.WorkerSeconds(), r.Scaling.Decode.WorkerSeconds()
 	}

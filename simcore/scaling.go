@@ -43,6 +43,7 @@ type workforce struct {
 	startupMs                 float64
 	members                   []router.Member // of the ready and draining workers, by seat
 	taken                     []bool          // seats that have a worker
+	vacant                    int             // seats that have none
 	tiered                    bool            // there are memory tiers below the workers' GPUs
 
 	sinceMs                                  float64 // when the sums below were brought up to date
@@ -102,9 +103,11 @@ func (c *scaling) useTiers(h *tiers.Hierarchy, workers int) {
 
 // sit gives a worker the first free seat.
 func (w *workforce) sit(worker int32) router.Member {
-	seat := slices.Index(w.taken, false)
-	if seat < 0 {
-		seat = len(w.taken)
+	seat := len(w.taken)
+	if w.vacant > 0 {
+		seat = slices.Index(w.taken, false)
+		w.vacant--
+	} else {
 		w.taken, w.members = append(w.taken, false), append(w.members, router.Member{})
 	}
 	w.taken[seat] = true
@@ -251,6 +254,7 @@ func (c *scaling) dismiss(now float64, s staff) {
 			w.account(now)
 			m := w.memberOf(id)
 			w.taken[m.Seat] = false
+			w.vacant++
 			w.removed++
 			c.tell(now, pool, id, WorkerRemoved)
 			s.dismiss(pool, m)
@@ -309,6 +313,15 @@ func (c *scaling) routed(now float64, overlapTokens, inputTokens int32, blockSiz
 	if c != nil && c.requests != nil {
 		c.requests.Routed(now, int(overlapTokens)/blockSize, (int(inputTokens)+blockSize-1)/blockSize)
 	}
+}
+
+// latestMs is when a worker came or went last, which may be after all that the workload led to by the time cap.
+func (c *scaling) latestMs() float64 {
+	latest := 0.0
+	for i := range c.pools {
+		latest = max(latest, c.pools[i].sinceMs)
+	}
+	return latest
 }
 
 // end brings worker time up to date and sums up what became of the workers.

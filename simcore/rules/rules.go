@@ -89,8 +89,9 @@ type Set struct {
 	// RadixCacheAlwaysOn makes SGLang share prefixes even with prefix caching switched off.
 	RadixCacheAlwaysOn bool
 	// HandoffPaysBudget makes the vLLM decode worker of a disaggregated deployment schedule a handed-over prompt like any
-	// other, within its token budget, at no time, but for what it had cached: no room is reserved for it beforehand. Otherwise
-	// there is room for all of it, and it counts as computed.
+	// other, within its token budget, at no time, but for what it had cached: no room is reserved for it beforehand, and the
+	// prefill worker gives it up as soon as it is computed. Otherwise there is room for all of it, it counts as computed, and
+	// the prefill worker holds it until it has arrived.
 	HandoffPaysBudget bool
 	// ReservationsTouch makes what a decode worker of vLLM has cached of a prompt count as used, also when there is no room for
 	// the rest of it. Otherwise a reservation that fails leaves no trace.
