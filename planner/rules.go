@@ -42,8 +42,6 @@ type ruleSet struct {
 	// HitsOfRouterOnly knows that share from a router that looks at the caches only, 0 without. Otherwise from what the
 	// engines found cached.
 	HitsOfRouterOnly bool
-	// HitRateOfBlocks divides the blocks of all requests. Otherwise it is the mean of the requests' shares.
-	HitRateOfBlocks bool
 	// IdleHasNoShape takes the lengths of requests for 0 when there were none. Otherwise they stay as last seen.
 	IdleHasNoShape bool
 	// CompletionsForDemand counts the requests that completed as the load. Otherwise those that arrived.
@@ -94,7 +92,6 @@ func rulesFor(c rules.Compat) ruleSet {
 		r.NormalEquations = false
 		r.NewestPartGivesUp = false
 		r.PredictedHitRate = true
-		r.HitRateOfBlocks = true
 		r.IdleHasNoShape = true
 		r.PrefillFloor = true
 		r.PolynomialEngines = true

@@ -10,11 +10,11 @@ import (
 type traffic struct {
 	rules ruleSet
 	// since is when that was, in seconds.
-	since                                                float64
-	arrived, completed, ttfts, itls, routed              int
-	arrivedTokens, inputTokens, outputTokens             int64
-	reusedTokens                                         int64
-	ttftMs, itlMs, hitRates, overlapBlocks, promptBlocks float64
+	since                                    float64
+	arrived, completed, ttfts, itls, routed  int
+	arrivedTokens, inputTokens, outputTokens int64
+	reusedTokens                             int64
+	ttftMs, itlMs, hitRates                  float64
 	// prompts is the mean length of the last prompts that arrived.
 	prompts movingAverage
 }
@@ -45,8 +45,6 @@ func (w *traffic) route(overlap, prompt int) {
 		return
 	}
 	w.routed++
-	w.overlapBlocks += float64(overlap)
-	w.promptBlocks += float64(prompt)
 	w.hitRates += float64(overlap) / float64(prompt)
 }
 
@@ -78,16 +76,13 @@ func (w *traffic) drain(now float64) *Load {
 
 // hitRate is the share of prompt tokens that were cached; NaN if unknown.
 func (w *traffic) hitRate() float64 {
-	switch {
-	case !w.rules.HitsOfRouterOnly:
-		if w.inputTokens == 0 {
-			return math.NaN()
-		}
-		return float64(w.reusedTokens) / float64(w.inputTokens)
-	case w.rules.HitRateOfBlocks:
-		return w.overlapBlocks / max(w.promptBlocks, 1)
+	if w.rules.HitsOfRouterOnly {
+		return perOne(w.hitRates, w.routed)
 	}
-	return perOne(w.hitRates, w.routed)
+	if w.inputTokens == 0 {
+		return math.NaN()
+	}
+	return float64(w.reusedTokens) / float64(w.inputTokens)
 }
 
 // perOne divides a sum by a number, 0 by 0 being 0.
