@@ -205,7 +205,7 @@ func (c *core) apply(wanted proposal, t *Tick) (targets []int) {
 		}
 	}
 	if wanted == nil && !c.rules.MinEndpointByLoadOnly {
-		wanted, c.why = c.least(), "min_endpoint"
+		wanted, c.why = c.required()
 	}
 	if wanted == nil {
 		return nil
@@ -223,18 +223,28 @@ func (c *core) apply(wanted proposal, t *Tick) (targets []int) {
 	return slices.Clone(wanted)
 }
 
-// least is the number of workers that must be there in any case, nil if they are.
-func (c *core) least() proposal {
-	wanted, short := make(proposal, len(c.pools)), false
+// required is what min_endpoint and the budget ask for whatever else there is, and which of them does; nil if that is there.
+func (c *core) required() (wanted proposal, why string) {
+	there, least := make(proposal, len(c.pools)), make(proposal, len(c.pools))
 	for i, p := range c.pools {
-		wanted[i] = max(p.ready+p.starting, c.config.MinEndpoint)
-		short = short || wanted[i] != p.ready+p.starting
+		there[i] = p.ready + p.starting
+		least[i] = max(there[i], c.config.MinEndpoint)
 	}
-	if !short {
-		return nil
+	wanted = c.withinBudget(least)
+	switch {
+	case slices.Equal(wanted, there):
+		return nil, ""
+	case slices.Equal(wanted, least):
+		return wanted, reasonMinEndpoint
 	}
-	return c.withinBudget(wanted)
+	return wanted, reasonBudget
 }
+
+// Why workers come or go that no look at load or traffic asked for.
+const (
+	reasonMinEndpoint = "min_endpoint"
+	reasonBudget      = "gpu_budget"
+)
 
 // current is the number of workers that a target is compared with.
 func (p *pool) current(r ruleSet) int {

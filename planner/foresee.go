@@ -64,13 +64,17 @@ func (s *search) fits(workers []int) bool {
 	return (s.config.MaxGPUBudget < 0 || sum <= s.config.MaxGPUBudget) && sum >= s.config.MinGPUBudget
 }
 
-// unlimitedWorkers is the most workers of a pool that are tried without a budget.
-const unlimitedWorkers = 1024
+// mostWorkers is the most workers of a pool that are tried; there are as many of the first numbers that are tried one by one
+// as a small deployment has.
+const (
+	mostWorkers = 1024
+	firstTried  = 16
+)
 
 // most is the greatest number of workers of a pool within the budget, given those of the other.
 func (s *search) most(pool int, workers []int) int {
 	if s.config.MaxGPUBudget < 0 {
-		return unlimitedWorkers
+		return mostWorkers
 	}
 	left := s.config.MaxGPUBudget
 	for i, n := range workers {
@@ -78,7 +82,7 @@ func (s *search) most(pool int, workers []int) int {
 			left -= n * s.gpus[i]
 		}
 	}
-	return left / s.gpus[pool]
+	return min(left/s.gpus[pool], mostWorkers)
 }
 
 // greatest is what the budget allows.
@@ -109,6 +113,9 @@ func (s *search) constant() error {
 	if len(s.gpus) == 1 {
 		return s.leastOf(nil)
 	}
+	if err := s.try(s.constantOf(s.greatest())); err != nil || s.best == nil {
+		return err // if they do not keep the SLA, no fewer do
+	}
 	for prefill := s.config.MinEndpoint; prefill <= s.most(0, []int{0, s.config.MinEndpoint}); prefill++ {
 		if s.best != nil && prefill*s.gpus[0]+s.config.MinEndpoint*s.gpus[1] > s.constantGPUs() {
 			return nil // all that follow have more GPUs
@@ -128,18 +135,40 @@ func (s *search) constantGPUs() (gpus int) {
 	return gpus
 }
 
-// leastOf finds the least number of workers of the last pool, given those before, that keeps the SLA.
+// leastOf finds the least number of workers of the last pool, given those before, that keeps the SLA: one by one where there
+// are few, by halves beyond.
 func (s *search) leastOf(before []int) error {
 	workers := append(before, 0)
 	last := len(workers) - 1
-	for n := s.config.MinEndpoint; n <= s.most(last, workers); n++ {
-		workers[last] = n
-		if !s.fits(workers) {
-			continue
+	kept := func(n int) (done bool, err error) {
+		if workers[last] = n; !s.fits(workers) {
+			return false, nil
 		}
-		p := s.constantOf(append([]int(nil), workers...))
-		if err := s.try(p); err != nil || p.kept || s.dearer(workers) {
+		p := s.constantOf(slices.Clone(workers))
+		err = s.try(p)
+		return p.kept || s.dearer(workers), err
+	}
+	low, high := s.config.MinEndpoint, s.most(last, workers)
+	few := min(high, low+firstTried)
+	if few < high {
+		if done, err := kept(high); err != nil || !done {
 			return err
+		}
+	}
+	for ; low <= few; low++ {
+		if done, err := kept(low); err != nil || done {
+			return err
+		}
+	}
+	for low < high {
+		middle := (low + high) / 2
+		switch done, err := kept(middle); {
+		case err != nil:
+			return err
+		case done:
+			high = middle
+		default:
+			low = middle + 1
 		}
 	}
 	return nil

@@ -227,3 +227,29 @@ func TestForesightOfPools(t *testing.T) {
 		}
 	}
 }
+
+// TestForesightIsBounded ends the search soon when the SLA is out of reach, whatever the budget.
+func TestForesightIsBounded(t *testing.T) {
+	for _, budget := range []int{-1, 100_000} {
+		cfg := simcore.DefaultConfig()
+		cfg.Deployment = simcore.Deployment{Mode: simcore.ModeDisaggregated, Workers: 1, PrefillWorkers: 1, DecodeWorkers: 1}
+		p := DefaultConfig()
+		p.Policy, p.TTFTMs, p.ITLMs, p.MaxGPUBudget = PolicyForesight, 1e-3, 1e-3, budget
+		cfg, problems := cfg.Resolve()
+		if err := problems.Err(); err != nil {
+			t.Fatal(err)
+		}
+		p, problems = p.Resolve(cfg)
+		if err := problems.Err(); err != nil {
+			t.Fatal(err)
+		}
+		s := &search{ctx: t.Context(), cfg: cfg, config: p, workload: bursts(t, 1, 3), gpus: []int{1, 1}}
+		s.cfg.SLA = simcore.SLA{TTFTMs: p.TTFTMs, ITLMs: p.ITLMs}
+		if err := s.constant(); err != nil {
+			t.Fatal(err)
+		}
+		if s.best != nil || s.runs != 1 {
+			t.Errorf("budget %d: %d simulations, want 1", budget, s.runs)
+		}
+	}
+}

@@ -114,7 +114,8 @@ type Decision struct {
 	AtMs float64
 	// Pool is the place of the pool in [Record.Pools].
 	Pool int
-	// From is the number of ready workers, To the number that was asked for.
+	// From is the number of workers that To, the number asked for, was compared with: those that were ready, and but for compat
+	// those that started.
 	From, To int
 	// Reason says why.
 	Reason string

@@ -70,6 +70,12 @@ func (c Config) checkChoices() problem.List {
 	return l
 }
 
+// maxFPMSamples bounds the memory of a performance model, maxWorkers what a setting can ask for.
+const (
+	maxFPMSamples = 100_000
+	maxWorkers    = 1 << 16
+)
+
 // checkRanges reports numbers that make no sense by themselves (planner specification §2, and trap T1).
 func (c Config) checkRanges(r ruleSet) problem.List {
 	type limit struct {
@@ -84,6 +90,7 @@ func (c Config) checkRanges(r ruleSet) problem.List {
 		{"load_adjustment_interval_seconds", float64(c.LoadAdjustmentIntervalSeconds), 1, "a whole number of seconds, 1 or more", false},
 		{"scale_interval_seconds", c.ScaleIntervalSeconds, 0, "a number of seconds above 0, or null for the greatest that divides both intervals", false},
 		{"ttft_ms", c.TTFTMs, 0, "a latency in ms above 0", true},
+		{"speculative_nextn", float64(c.SpeculativeNextN), 0, "a number of tokens, 0 or more", false},
 		{"fpm_sample_bucket_size", float64(c.FPMSampleBucketSize), 1, "a square such as 16", false},
 	}
 	more := []limit{
@@ -95,7 +102,6 @@ func (c Config) checkRanges(r ruleSet) problem.List {
 		{"kalman_q_level", c.KalmanQLevel, 0, "a variance of 0 or more", false},
 		{"kalman_q_trend", c.KalmanQTrend, 0, "a variance of 0 or more", false},
 		{"kalman_r", c.KalmanR, 0, "a variance above 0", true},
-		{"speculative_nextn", float64(c.SpeculativeNextN), 0, "a number of tokens, 0 or more", false},
 		{"benchmark_granularity", float64(c.BenchmarkGranularity), 1, "a number of steps, 1 or more", false},
 	}
 	if !r.UncheckedSettings {
@@ -105,6 +111,19 @@ func (c Config) checkRanges(r ruleSet) problem.List {
 	for _, n := range limits {
 		if !(n.value >= n.least) || n.positive && n.value == n.least || math.IsInf(n.value, 0) {
 			l.Add(n.key, n.value, "give %s", n.what)
+		}
+	}
+	for _, n := range []struct {
+		key         string
+		value, most int
+		what        string
+	}{
+		{"max_num_fpm_samples", c.MaxNumFPMSamples, maxFPMSamples, "passes"},
+		{"min_endpoint", c.MinEndpoint, maxWorkers, "workers"},
+		{"min_gpu_budget", c.MinGPUBudget, maxWorkers, "GPUs"},
+	} {
+		if n.value > n.most {
+			l.Add(n.key, n.value, "give at most %d %s", n.most, n.what)
 		}
 	}
 	for _, share := range []struct {

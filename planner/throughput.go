@@ -37,9 +37,14 @@ func (c *core) scaleByThroughput(traffic *Load, t *Tick) proposal {
 // observe lets the predictors learn from a window.
 func (c *core) observe(w *Load) {
 	input, output := w.InputTokens, w.OutputTokens
-	if w.Requests > 0 {
-		c.lastInput, c.lastOutput = input, output
-	} else if !c.rules.IdleHasNoShape {
+	if !c.rules.IdleHasNoShape {
+		if w.Requests > 0 {
+			c.lastInput = input
+		}
+		// Those that arrived in the window need not have ended in it.
+		if w.Requests > 0 && (output > 0 || c.rules.CompletionsForDemand) {
+			c.lastOutput = output
+		}
 		input, output = c.lastInput, c.lastOutput
 	}
 	c.requests.Add(w.Requests)

@@ -275,6 +275,32 @@ func TestT24MinEndpointHoldsFromTheStart(t *testing.T) {
 	}
 }
 
+// TestBudgetHoldsWithoutADecision brings workers within the budget although no look asks for a change.
+func TestBudgetHoldsWithoutADecision(t *testing.T) {
+	for _, test := range []struct {
+		most, least, ready int
+		want               []int
+	}{{8, -1, 12, []int{8}}, {8, 6, 2, []int{6}}, {8, 6, 7, nil}} {
+		config := trapConfig("sla")
+		config.MaxGPUBudget, config.MinGPUBudget = test.most, test.least
+		c := trapCore(t, config, rules.Default, poolSetup{workers: test.ready})
+		_, got := c.tick(&tickInput{load: true, pools: []poolInput{{ready: ids(test.ready)}}})
+		wantTargets(t, rules.Default, got, test.want...)
+	}
+}
+
+// TestOutputsOfALoadingWindow keeps the lengths of outputs in mind while requests arrive and none has ended.
+func TestOutputsOfALoadingWindow(t *testing.T) {
+	config := testSLA()
+	config.EnableThroughputScaling = true
+	c := newTestCore(t, config, rules.Default, poolSetup{kind: aggregatedPool, limits: testLimits, gpus: 1, workers: 1})
+	c.observe(&Load{Requests: 3, InputTokens: 100, OutputTokens: 20})
+	c.observe(&Load{Requests: 5, InputTokens: 300})
+	if input, output := c.inputTokens.Forecast(), c.outputTokens.Forecast(); input != 300 || output != 20 {
+		t.Errorf("%v input and %v output tokens are expected, want 300 and 20", input, output)
+	}
+}
+
 func TestT26WhatStartsIsNotAskedForAgain(t *testing.T) {
 	for compat, again := range map[rules.Compat]bool{rules.Default: false, rules.Dynamo13: true} {
 		config := trapConfig("sla")

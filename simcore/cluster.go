@@ -158,7 +158,7 @@ func (c *cluster) tick(last, next float64) (now float64, err error) {
 	}
 	now = c.scaling.tick(c.scaling.nextMs, last, c)
 	c.startedMs = now // passes that begin then have begun
-	if err := c.scaling.goesOn(!math.IsInf(next, 1), c.waiting(), now); err != nil {
+	if err := c.scaling.goesOn(!math.IsInf(next, 1), c.waiting, now); err != nil {
 		return now, err
 	}
 	if err := c.routeHeld(now); err != nil {

@@ -57,7 +57,7 @@ func (d *disaggregated) tick(last, next float64) (now float64, err error) {
 	}
 	now = d.scaling.tick(d.scaling.nextMs, last, d)
 	d.passesBegan = true
-	if err := d.scaling.goesOn(!math.IsInf(next, 1), d.waiting(), now); err != nil {
+	if err := d.scaling.goesOn(!math.IsInf(next, 1), d.waiting, now); err != nil {
 		return now, err
 	}
 	if err := d.routeHeld(now); err != nil {

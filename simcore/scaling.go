@@ -276,17 +276,17 @@ const (
 )
 
 // goesOn counts a tick that comes while other events are left to happen, or not, and explains why a simulation of which
-// only ticks are left would not end.
-func (c *scaling) goesOn(eventsLeft bool, waiting int32, now float64) error {
+// only ticks are left would not end; waiting finds a request that has not ended.
+func (c *scaling) goesOn(eventsLeft bool, waiting func() int32, now float64) error {
 	c.idle++
 	if eventsLeft {
 		c.idle = 0
 	}
 	if c.stood >= maxStandingTicks {
-		return &StuckError{Request: int(waiting), TimeMs: now, Why: fmt.Sprintf("the autoscaler has decided %d times in a row without time going by", c.stood)}
+		return &StuckError{Request: int(waiting()), TimeMs: now, Why: fmt.Sprintf("the autoscaler has decided %d times in a row without time going by", c.stood)}
 	}
 	if c.idle > maxIdleTicks {
-		return c.noWorker(waiting, now)
+		return c.noWorker(waiting(), now)
 	}
 	return nil
 }

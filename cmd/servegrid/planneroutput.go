@@ -237,7 +237,7 @@ func decisionTable(record *planner.Record) *results.Table {
 	c := plannerColumns[planner.Decision]{rows: record.Decisions}
 	c.float("at_ms", "ms", "When it was asked for.", func(d *planner.Decision) float64 { return d.AtMs })
 	c.text("pool", "The pool: agg, prefill or decode.", func(d *planner.Decision) string { return record.Pools[d.Pool] })
-	c.int("from_workers", "workers", "Workers that took requests then.", func(d *planner.Decision) int64 { return int64(d.From) })
+	c.int("from_workers", "workers", "Workers that there were, but for compat those that started included.", func(d *planner.Decision) int64 { return int64(d.From) })
 	c.int("to_workers", "workers", "Workers that were asked for.", func(d *planner.Decision) int64 { return int64(d.To) })
 	c.text("direction", "scale_up or scale_down.", func(d *planner.Decision) string { return direction(*d) })
 	c.text("reason", "Why.", func(d *planner.Decision) string { return d.Reason })

@@ -11,6 +11,7 @@ var states = []timeplot.State{
 	{Name: "scale_up", Kind: timeplot.KindUp, Meaning: "asks for more workers"},
 	{Name: "scale_down", Kind: timeplot.KindDown, Meaning: "asks for fewer workers"},
 	{Name: "min_endpoint", Kind: timeplot.KindUp, Meaning: "there were fewer workers than min_endpoint"},
+	{Name: "gpu_budget", Kind: timeplot.KindHeld, Meaning: "the GPUs were not within the budget"},
 	{Name: "foresight", Kind: timeplot.KindQuiet, Meaning: "as many workers as what is to come needs"},
 	{Name: "sla_out_of_reach", Kind: timeplot.KindBroken, Meaning: "no number of workers within the limits keeps the SLA"},
 	{Name: "scale", Kind: timeplot.KindUp, Meaning: "asks for as many workers as the predicted load needs"},
