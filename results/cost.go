@@ -18,7 +18,7 @@ func (r *Row) SetCost() {
 	report := metrics.Report{
 		GPUHours:         r.Metrics[at.gpuHours],
 		TotalInputTokens: count(r.Metrics[at.input]), TotalOutputTokens: count(r.Metrics[at.output]),
-		Scaling: &metrics.Scaling{MeanGPUs: max(0, r.Metrics[at.meanGPUs])},
+		MeanGPUs: max(0, r.Metrics[at.meanGPUs]),
 	}.WithCost(r.Point.GPUPrice, r.Point.Config.GPUs())
 	for _, i := range at.cost {
 		v, ok := metrics.Fields()[i].Value(&report)

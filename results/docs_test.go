@@ -289,7 +289,7 @@ of its own. Axes of the load, such as ` + "`load.concurrency`" + `, are choices 
 Rows that differ only in ` + "`replicate`" + ` are one candidate. Its objectives and bounded columns are the mean over its replicates that are
 ok, and all its rows have the same marks.
 
-The SLA of the spec bounds the frontier, also in ` + "`pareto`" + ` and ` + "`report`" + `; ` + "`--where`" + ` adds constraints and ` + "`--no-sla`" + ` leaves the file's out.
+The SLA of the spec bounds the 99th percentiles of the frontier, also in ` + "`pareto`" + ` and ` + "`report`" + `, unless ` + "`sla_attainment`" + ` or a goodput is an objective: the SLA counts through that then. ` + "`--where`" + ` adds constraints and ` + "`--no-sla`" + ` leaves the file's out.
 `
 
 const settingsText = `A setting that differs between points and is no axis has a column; its name is the key path joined by ` + "`_`" + `. Settings that are equal at all

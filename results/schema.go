@@ -29,7 +29,9 @@ func NewTable(rows []Row, m Metadata) *Table {
 	t.addMetrics(rows)
 	t.addSettings(rows)
 	t.addProvenance(rows)
-	t.Metadata.Constraints = commonSLA(rows)
+	if !CountsSLA(t.Metadata.Objectives) {
+		t.Metadata.Constraints = commonSLA(rows)
+	}
 	t.Metadata.FrontierBy = trafficColumns(rows, axes)
 	t.Metadata.Workloads = map[string]string{}
 	for _, r := range rows {
@@ -54,6 +56,14 @@ func (t *Table) AddCommands(command func(row int) string) {
 }
 
 const commandDoc = "Command line that simulates the point by itself."
+
+// CountsSLA reports whether one of the objectives is how many requests keep the SLA, or what they get: its bounds are then no
+// constraints on the 99th percentiles as well.
+func CountsSLA(objectives []Objective) bool {
+	return slices.ContainsFunc(objectives, func(o Objective) bool {
+		return o.Name == "sla_attainment" || strings.HasPrefix(o.Name, "goodput_")
+	})
+}
 
 // commonSLA returns the bounds of the SLA when all points have the same one.
 func commonSLA(rows []Row) []Constraint {
@@ -105,7 +115,7 @@ var derivedColumns = []fixedColumn{
 		func(r *Row) gridspec.Value { return integer(r.Point.Replicate) }},
 	{"workload", "", "Label of the replayed workload.", RolePoint, gridspec.KindString,
 		func(r *Row) gridspec.Value { return text(r.Point.Workload.Label()) }},
-	{"gpus", "GPUs", "GPUs of the whole deployment, at the start where a planner changes its workers.", RolePoint, gridspec.KindInt,
+	{"gpus", "GPUs", "GPUs that the configuration asks for. Where a planner changes the workers, `mean_gpus` says how many there were.", RolePoint, gridspec.KindInt,
 		func(r *Row) gridspec.Value { return integer(r.Point.Config.GPUs()) }},
 }
 

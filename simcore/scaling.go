@@ -324,6 +324,11 @@ func (c *scaling) latestMs() float64 {
 	return latest
 }
 
+// changed reports whether workers ever came or went.
+func (c *scaling) changed() bool {
+	return slices.ContainsFunc(c.pools, func(w workforce) bool { return w.added+w.removed > 0 || len(w.draining) > 0 })
+}
+
 // end brings worker time up to date and sums up what became of the workers.
 func (c *scaling) end(endMs float64) *metrics.Scaling {
 	out := &metrics.Scaling{}

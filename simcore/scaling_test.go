@@ -326,7 +326,7 @@ func TestScalingByHand(t *testing.T) {
 	if diff := cmp.Diff(want, got.Events); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-	scaling := metrics.Scaling{MeanGPUs: .61 / .66, Decode: metrics.PoolScaling{
+	scaling := metrics.Scaling{Decode: metrics.PoolScaling{
 		WorkersAdded: 4, WorkersCancelled: 2, WorkersRemoved: 2, PeakReady: 2, LeastReady: 0,
 		ReadySeconds: .23 + .04 + .11, MeanReady: .38 / .66, StartingSeconds: .05 + .03 + .02 + .05, DrainingSeconds: .08,
 	}}
@@ -334,7 +334,7 @@ func TestScalingByHand(t *testing.T) {
 	if diff := cmp.Diff(&scaling, got.Report.Scaling, about); diff != "" {
 		t.Errorf("scaling (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]float64{.61, .61 / 3600, 63 / .61}, []float64{got.Report.DecodeWorkerSeconds, got.Report.GPUHours, got.Report.OutputThroughputTokSPerGPU}, about); diff != "" {
+	if diff := cmp.Diff([]float64{.61, .61 / 3600, .61 / .66, 63 / .61}, []float64{got.Report.DecodeWorkerSeconds, got.Report.GPUHours, got.Report.MeanGPUs, got.Report.OutputThroughputTokSPerGPU}, about); diff != "" {
 		t.Errorf("worker seconds, GPU-hours, output per GPU-second (-want +got):\n%s", diff)
 	}
 	var routed, last []float64

@@ -91,7 +91,7 @@ func (f *cliffFlags) search(t *results.Table) (results.CliffSearch, error) {
 		s.Constraints = append(s.Constraints, constraints...)
 	}
 	if len(s.Constraints) == 0 {
-		return s, errors.New("nothing says what is lost: the file has no SLA; give --where, such as 'p90_ttft_ms <= 5000'")
+		return s, errors.New("nothing says what is lost: the file has no constraints; give --where, such as 'p90_ttft_ms <= 5000' or 'sla_attainment >= 0.9'")
 	}
 	if len(f.by) == 1 && f.by[0] == "none" {
 		s.By = []string{}

@@ -39,6 +39,9 @@ type drawer interface {
 
 func newProgress(st *state, f *sweepFlags, objectives []results.Objective) *progress {
 	objective := sweep.Objective{Metric: objectives[0].Name, Better: metrics.LowerIsBetter, Feasible: (*results.Row).KeepsSLA}
+	if results.CountsSLA(objectives) {
+		objective.Feasible = func(*results.Row) bool { return true }
+	}
 	if objectives[0].Maximize {
 		objective.Better = metrics.HigherIsBetter
 	}

@@ -181,7 +181,7 @@ func TestFields(t *testing.T) {
 		needsGPU := strings.HasPrefix(f.Name, "cost_") || strings.HasPrefix(f.Name, "max_energy_")
 		needsMore := f.Name == "prefill_worker_utilisation" || strings.HasSuffix(f.Name, "_router_queue_ms") || strings.HasSuffix(f.Name, "_handoff_ms") ||
 			regexp.MustCompile("(^|_)g[1-4]_|onboard_wait").MatchString(f.Name) ||
-			regexp.MustCompile("^workers_|^(peak|mean)_(prefill|decode)_workers$|^(starting|draining)_worker_|^mean_gpus$").MatchString(f.Name) ||
+			regexp.MustCompile("^workers_|^(peak|mean)_(prefill|decode)_workers$|^(starting|draining)_worker_").MatchString(f.Name) ||
 			regexp.MustCompile("^planner_ticks$|^scal(e|ing)_|^replica_transitions$").MatchString(f.Name)
 		needsScenario := OfAgentX(f.Name)
 		if _, ok := f.Value(&report); ok == f.Optional || f.Optional != (needsSLA || needsGPU || needsMore || needsScenario) {
@@ -236,9 +236,8 @@ func TestFieldsReadTheirFigure(t *testing.T) {
 		TotalThroughputTokSPerGPU: 71, InputThroughputTokSPerGPU: 72, E2EPerToken: summary(), PlayLatency: summary(),
 	}
 	scaling := Scaling{
-		MeanGPUs: 50_000,
-		Prefill:  PoolScaling{WorkersAdded: 3000, WorkersCancelled: 3001, WorkersRemoved: 3002, PeakReady: 3003, MeanReady: 3004, StartingSeconds: 3005, DrainingSeconds: 3006},
-		Decode:   PoolScaling{WorkersAdded: 4000, WorkersCancelled: 4100, WorkersRemoved: 4200, PeakReady: 4300, MeanReady: 4400, StartingSeconds: 4500, DrainingSeconds: 4600},
+		Prefill: PoolScaling{WorkersAdded: 3000, WorkersCancelled: 3001, WorkersRemoved: 3002, PeakReady: 3003, MeanReady: 3004, StartingSeconds: 3005, DrainingSeconds: 3006},
+		Decode:  PoolScaling{WorkersAdded: 4000, WorkersCancelled: 4100, WorkersRemoved: 4200, PeakReady: 4300, MeanReady: 4400, StartingSeconds: 4500, DrainingSeconds: 4600},
 	}
 	r := Report{
 		Scaling: &scaling, Planning: &Planning{Ticks: 60_000, ScaleUps: 61_000, ScaleDowns: 62_000, Transitions: 64_000},
@@ -246,7 +245,7 @@ func TestFieldsReadTheirFigure(t *testing.T) {
 		NumRequests: 1, CompletedRequests: 2, RejectedRequests: 3, TruncatedRequests: 4, UnfinishedRequests: 5, Preemptions: 6,
 		TotalInputTokens: 7, TotalOutputTokens: 8, DurationMs: 9, RequestThroughputRPS: 10, InputThroughputTokS: 11,
 		OutputThroughputTokS: 12, TotalThroughputTokS: 13, PrefixCacheReusedRatio: 14, FirstAdmissionReusedRatio: 15,
-		PrefillWorkerSeconds: 16, DecodeWorkerSeconds: 17, PrefillGPUsPerWorker: 18, DecodeGPUsPerWorker: 19, GPUHours: 20,
+		PrefillWorkerSeconds: 16, DecodeWorkerSeconds: 17, PrefillGPUsPerWorker: 18, DecodeGPUsPerWorker: 19, GPUHours: 20, MeanGPUs: 50_000,
 		OutputThroughputTokSPerGPU: 21, TTFT: summary(), TTST: summary(), TPOT: summary(), ITL: summary(), E2ELatency: summary(),
 		OutputTokenThroughputPerUser: summary(),
 		Goodput:                      &Goodput{CompletedRequests: 22, RequestThroughputRPS: 23, OutputThroughputTokS: 24, SLAAttainment: 25},
@@ -286,7 +285,7 @@ func TestWithCost(t *testing.T) {
 			"cost_usd": 10, "cost_usd_per_gpu": 2.5, "cost_usd_per_mtok_input": .25, "cost_usd_per_mtok_output": 2,
 			"max_energy_kwh": 1.75, "max_energy_kwh_per_gpu": .4375, "max_energy_j_per_output_token": 1.26,
 		}},
-		{"of changing GPUs", Report{GPUHours: 2.5, TotalInputTokens: 40_000_000, TotalOutputTokens: 5_000_000, Scaling: &Scaling{MeanGPUs: 2.5}}, GPUPrice{USDPerHour: 4, TDPWatts: 700}, map[string]float64{
+		{"of changing GPUs", Report{GPUHours: 2.5, TotalInputTokens: 40_000_000, TotalOutputTokens: 5_000_000, MeanGPUs: 2.5}, GPUPrice{USDPerHour: 4, TDPWatts: 700}, map[string]float64{
 			"cost_usd": 10, "cost_usd_per_gpu": 4, "cost_usd_per_mtok_input": .25, "cost_usd_per_mtok_output": 2,
 			"max_energy_kwh": 1.75, "max_energy_kwh_per_gpu": .7, "max_energy_j_per_output_token": 1.26,
 		}},

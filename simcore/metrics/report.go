@@ -45,6 +45,8 @@ type Report struct {
 	PrefillUtilisation, DecodeUtilisation float64
 	// GPUHours is worker time times GPUs per worker.
 	GPUHours float64
+	// MeanGPUs is the number of GPUs that workers occupied, those that started or drained included, mean over time.
+	MeanGPUs float64
 	// OutputThroughputTokSPerGPU is OutputThroughputTokS divided by the GPUs of the deployment, or output tokens per second of
 	// GPU time where their number changes.
 	OutputThroughputTokSPerGPU float64
@@ -120,8 +122,8 @@ type Cost struct {
 // the mean where their number changes.
 func (r Report) WithCost(price GPUPrice, gpus int) Report {
 	mean := float64(gpus)
-	if r.Scaling != nil && r.Scaling.MeanGPUs > 0 {
-		mean = r.Scaling.MeanGPUs
+	if r.MeanGPUs > 0 {
+		mean = r.MeanGPUs
 	}
 	usd, kwh := r.GPUHours*price.USDPerHour, r.GPUHours*price.TDPWatts/1000
 	const million, jPerKWh = 1e6, 3.6e6
@@ -218,7 +220,7 @@ func buildFields() []Field {
 		real("input_throughput_tok_s", "tokens/s", "Input tokens per second of duration.", HigherIsBetter, func(r *Report) float64 { return r.InputThroughputTokS }),
 		real("output_throughput_tok_s", "tokens/s", "Output tokens per second of duration.", HigherIsBetter, func(r *Report) float64 { return r.OutputThroughputTokS }),
 		real("total_throughput_tok_s", "tokens/s", "Input and output tokens per second of duration.", HigherIsBetter, func(r *Report) float64 { return r.TotalThroughputTokS }),
-		real("output_throughput_tok_s_per_gpu", "tokens/s/GPU", "Output throughput divided by the GPUs of the deployment.", HigherIsBetter, func(r *Report) float64 { return r.OutputThroughputTokSPerGPU }),
+		real("output_throughput_tok_s_per_gpu", "tokens/s/GPU", "Output throughput divided by `mean_gpus`.", HigherIsBetter, func(r *Report) float64 { return r.OutputThroughputTokSPerGPU }),
 		real("prefix_cache_reused_ratio", "ratio", "Share of input tokens found in the prefix cache, each request's best admission.", HigherIsBetter, func(r *Report) float64 { return r.PrefixCacheReusedRatio }),
 		real("first_admission_prefix_cache_reused_ratio", "ratio", "Share of input tokens found in the prefix cache at the first admission.", HigherIsBetter, func(r *Report) float64 { return r.FirstAdmissionReusedRatio }),
 		real("prefill_worker_seconds", "s", "Time of prefill workers; 0 when aggregated.", LowerIsBetter, func(r *Report) float64 { return r.PrefillWorkerSeconds }),
@@ -229,6 +231,7 @@ func buildFields() []Field {
 			get: func(r *Report) (float64, bool) { return r.PrefillUtilisation, r.PrefillGPUsPerWorker > 0 }},
 		real("decode_worker_utilisation", "ratio", "Share of the time of decode workers, or of all workers when aggregated, in which passes were under way.", Neutral, func(r *Report) float64 { return r.DecodeUtilisation }),
 		real("gpu_hours", "GPU-hours", "Worker time multiplied by GPUs per worker.", LowerIsBetter, func(r *Report) float64 { return r.GPUHours }),
+		real("mean_gpus", "GPUs", "GPUs that workers occupied, mean over time: `gpus`, or what a planner made of them, with workers that started or drained.", LowerIsBetter, func(r *Report) float64 { return r.MeanGPUs }),
 	}
 	for _, d := range []struct {
 		name, what string
@@ -256,11 +259,11 @@ func buildFields() []Field {
 		good("goodput_output_throughput_tok_s", "tokens/s", "Output tokens of good requests per second of duration.", false, func(g *Goodput) float64 { return g.OutputThroughputTokS }),
 		good("sla_attainment", "ratio", "Share of arrived requests that kept every SLA bound.", false, func(g *Goodput) float64 { return g.SLAAttainment }),
 		cost("cost_usd", "USD", "GPU-hours at the price of the GPU.", func(c *Cost) float64 { return c.USD }),
-		cost("cost_usd_per_gpu", "USD/GPU", "Cost divided by the GPUs of the deployment.", func(c *Cost) float64 { return c.USDPerGPU }),
+		cost("cost_usd_per_gpu", "USD/GPU", "Cost divided by `mean_gpus`.", func(c *Cost) float64 { return c.USDPerGPU }),
 		cost("cost_usd_per_mtok_input", "USD/Mtoken", "Cost of the whole deployment divided by a million input tokens.", func(c *Cost) float64 { return c.USDPerMtokInput }),
 		cost("cost_usd_per_mtok_output", "USD/Mtoken", "Cost of the whole deployment divided by a million output tokens.", func(c *Cost) float64 { return c.USDPerMtokOutput }),
 		cost("max_energy_kwh", "kWh", "Upper bound of the energy: GPU-hours at the GPU's thermal design power.", func(c *Cost) float64 { return c.MaxEnergyKWh }),
-		cost("max_energy_kwh_per_gpu", "kWh/GPU", "Upper bound of the energy divided by the GPUs of the deployment.", func(c *Cost) float64 { return c.MaxEnergyKWhPerGPU }),
+		cost("max_energy_kwh_per_gpu", "kWh/GPU", "Upper bound of the energy divided by `mean_gpus`.", func(c *Cost) float64 { return c.MaxEnergyKWhPerGPU }),
 		cost("max_energy_j_per_output_token", "J/token", "Upper bound of the energy divided by the output tokens.", func(c *Cost) float64 { return c.MaxEnergyJPerOutputToken }),
 	)
 }

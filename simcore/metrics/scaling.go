@@ -4,8 +4,6 @@ package metrics
 // its workers under Decode.
 type Scaling struct {
 	Prefill, Decode PoolScaling
-	// MeanGPUs is the number of GPUs that workers occupied, mean over time.
-	MeanGPUs float64
 }
 
 // PoolScaling is what became of the workers of a pool.
@@ -51,7 +49,6 @@ func scalingFields() []Field {
 		return f
 	}
 	return []Field{
-		field("mean_gpus", "GPUs", "GPUs that workers occupied, those that started or drained included, mean over time.", false, LowerIsBetter, func(s *Scaling) float64 { return s.MeanGPUs }),
 		field("workers_added", "workers", "Workers that the autoscaler asked for beside those of the beginning.", true, Neutral, func(s *Scaling) float64 {
 			return s.sum(func(p *PoolScaling) float64 { return float64(p.WorkersAdded) })
 		}),
