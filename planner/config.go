@@ -39,7 +39,8 @@ type Config struct {
 	ITLMs float64 `json:"itl_ms"`
 	// MinEndpoint is the least number of workers of a pool.
 	MinEndpoint int `json:"min_endpoint"`
-	// MaxGPUBudget is the greatest number of GPUs of all pools; negative means no limit.
+	// MaxGPUBudget is the greatest number of GPUs of all pools; negative means no limit, but for target_tracking and foresight,
+	// which ask for no more than 1,024 workers of a pool.
 	MaxGPUBudget int `json:"max_gpu_budget"`
 	// MinGPUBudget is the least number of GPUs of all pools; negative means none.
 	MinGPUBudget int `json:"min_gpu_budget"`

@@ -64,8 +64,8 @@ func (s *search) fits(workers []int) bool {
 	return (s.config.MaxGPUBudget < 0 || sum <= s.config.MaxGPUBudget) && sum >= s.config.MinGPUBudget
 }
 
-// mostWorkers is the most workers of a pool that are tried; there are as many of the first numbers that are tried one by one
-// as a small deployment has.
+// mostWorkers is the most workers of a pool that foresight tries and target tracking asks for. Foresight tries numbers one by
+// one up to firstTried more than the least, as many as a small deployment has.
 const (
 	mostWorkers = 1024
 	firstTried  = 16

@@ -134,12 +134,15 @@ func (f *foreseer) Tick(nowMs float64, pools []simcore.PoolState) []int {
 	return wanted
 }
 
+// ReasonOutOfReach is the reason of the policy foresight when no number of workers within the budget keeps the SLA.
+const ReasonOutOfReach = "sla_out_of_reach"
+
 // note records a tick.
 func (f *foreseer) note(nowMs float64, pools []simcore.PoolState, wanted []int) {
 	t := newPlainTick(f.NextTickMs(), nowMs, pools, &f.traffic, f.gpus)
 	t.LoadReason = "foresight"
 	if !f.plan.kept {
-		t.LoadReason = "sla_out_of_reach"
+		t.LoadReason = ReasonOutOfReach
 	}
 	for i, n := range wanted {
 		t.Pools[i].Target, t.Pools[i].LoadReason = n, t.LoadReason

@@ -214,7 +214,7 @@ func (t *tracker) keepBudget(wanted []int) {
 		return sum
 	}
 	for i := range wanted {
-		wanted[i] = max(wanted[i], t.config.MinEndpoint)
+		wanted[i] = max(min(wanted[i], mostWorkers), t.config.MinEndpoint)
 	}
 	for t.config.MinGPUBudget >= 0 && gpus() < t.config.MinGPUBudget {
 		fewest := 0

@@ -217,3 +217,16 @@ func TestTargetTrackingSettings(t *testing.T) {
 		}
 	}
 }
+
+// TestTargetTrackingIsBounded asks for no absurd numbers of workers, whatever the target.
+func TestTargetTrackingIsBounded(t *testing.T) {
+	for budget, want := range map[int]int{-1: mostWorkers, 8: 8} {
+		c := DefaultConfig()
+		c.MaxGPUBudget = budget
+		tracker := &tracker{config: c, pools: []*trackedPool{{gpus: 1}}}
+		wanted := []int{1 << 40}
+		if tracker.keepBudget(wanted); wanted[0] != want {
+			t.Errorf("budget %d: %d workers, want %d", budget, wanted[0], want)
+		}
+	}
+}

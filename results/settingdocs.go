@@ -124,7 +124,7 @@ var settingDocs = map[string]string{
 	"planner.ttft_ms":                                          "The time to first token to keep, in ms.",
 	"planner.itl_ms":                                           "The inter-token latency to keep, in ms.",
 	"planner.min_endpoint":                                     "The least number of workers of a pool.",
-	"planner.max_gpu_budget":                                   "The greatest number of GPUs of all pools; negative means no limit.",
+	"planner.max_gpu_budget":                                   "The greatest number of GPUs of all pools; negative means no limit, but for target_tracking and foresight, which ask for no more than 1,024 workers of a pool.",
 	"planner.min_gpu_budget":                                   "The least number of GPUs of all pools; negative means none.",
 	"planner.prefill_engine_num_gpu":                           "The number of GPUs of a prefill worker; 0 (null in a spec) means what the engine's parallelism says.",
 	"planner.decode_engine_num_gpu":                            "The number of GPUs of a decode worker, or of any worker of an aggregated deployment; 0 (null in a spec) means what the engine's parallelism says.",

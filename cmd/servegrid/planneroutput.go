@@ -45,6 +45,15 @@ func plannerText(record *planner.Record, page string) string {
 	return text
 }
 
+// plannerNotes says what people should know about what the planner did.
+func plannerNotes(record *planner.Record) []string {
+	if record == nil || record.Config.Policy != planner.PolicyForesight || len(record.Ticks) == 0 || record.Ticks[0].LoadReason != planner.ReasonOutOfReach {
+		return nil
+	}
+	return []string{fmt.Sprintf("no number of workers within planner.max_gpu_budget keeps TTFT %g ms and ITL %g ms for %g %% of the requests: the most that fit serve",
+		record.Config.TTFTMs, record.Config.ITLMs, 100*record.Config.Foresight.Attainment)}
+}
+
 // direction says which way a decision goes.
 func direction(d planner.Decision) string {
 	if d.To > d.From {

@@ -150,6 +150,9 @@ func replay(cmd *cobra.Command, st *state, f *replayFlags, traces []string) erro
 	}
 	report := outcome.Report
 	wall := time.Since(started)
+	if err := printNotes(st.stderr, plannerNotes(outcome.Record)); err != nil {
+		return err
+	}
 	if err := records.close(); err != nil {
 		return err
 	}
@@ -219,7 +222,7 @@ func (f *replayFlags) point(cmd *cobra.Command, traces []string) (point *gridspe
 	b.notes = append(b.notes, notes...)
 	point, err = b.point(f.set)
 	if err == nil && f.plannerOutput != "" && !point.Config.Planned() {
-		err = errors.New("--planner-output: there is no planner; give --planner-config")
+		err = errors.New("--planner-output: there is no planner; give --planner-config, with another policy than static")
 	}
 	if f.compat != "" { // the reference says nothing either
 		b.notes = nil

@@ -46,6 +46,9 @@ func (f *timelineFlags) run(st *state, dir string) error {
 	if err != nil {
 		return err
 	}
+	if !hasTimelines(dir) {
+		return fmt.Errorf("%s has no timelines: %s", dir, howToKeepTimelines)
+	}
 	rows, err := f.rows(t)
 	if err != nil {
 		return err
@@ -106,6 +109,14 @@ func (f *timelineFlags) rows(t *results.Table) ([]int, error) {
 	return rows, nil
 }
 
+const howToKeepTimelines = "the spec must say `output: {timelines: true}`, and --retry all runs points again that were simulated without"
+
+// hasTimelines reports whether a folder of results has any.
+func hasTimelines(dir string) bool {
+	entries, err := os.ReadDir(filepath.Join(dir, timelines.Folder))
+	return err == nil && len(entries) > 0
+}
+
 // variedAxes are the axes and the replicate as far as they differ between rows.
 func variedAxes(t *results.Table, rows []int) []string {
 	var names []string
@@ -126,7 +137,7 @@ func readCurves(dir string, t *results.Table, rows []int) ([]timelines.Curve, er
 		path := filepath.Join(dir, timelines.Folder, id.Strings[row]+".parquet")
 		timeline, err := results.ReadTable(path)
 		if errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("point %s has no timeline: the spec must say `output: {timelines: true}`, and --retry all runs points again that were simulated without", id.Strings[row])
+			return nil, fmt.Errorf("point %s has no timeline: %s", id.Strings[row], howToKeepTimelines)
 		}
 		if err != nil {
 			return nil, err
