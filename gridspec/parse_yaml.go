@@ -32,6 +32,20 @@ func (p *strictParser) parseYAML(data []byte) map[string]any {
 	}
 }
 
+// ReadMapping reads a YAML mapping as strictly as a spec: one document, each key once, of a reasonable size with its aliases
+// written out. The error is a [Problems], which calls the text by the name.
+func ReadMapping(name string, data []byte) (map[string]any, error) {
+	p := &strictParser{collector: collector{origins: newOrigins()}, format: YAML, name: name}
+	if p.guard(data); len(p.syntax) > 0 {
+		return nil, p.syntax
+	}
+	tree := p.parseYAML(data)
+	if wrong := append(p.syntax, p.problems...); len(wrong) > 0 {
+		return nil, wrong
+	}
+	return tree, nil
+}
+
 // yamlDocument parses the syntax; nil means that there is nothing or that a problem was reported.
 func (p *strictParser) yamlDocument(data []byte) (body ast.Node) {
 	// The library is known to panic on some malformed input; for the user that is a syntax error.

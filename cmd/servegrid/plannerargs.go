@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
 	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/planner"
 	"github.com/servegrid/servegrid/simcore"
@@ -118,9 +116,8 @@ func plannerSection(flag, text string) (map[string]any, error) {
 
 // yamlSection reads a YAML mapping as [jsonSection] reads a JSON object.
 func yamlSection(flag, shown string, data []byte) (map[string]any, error) {
-	var section map[string]any
-	err := yaml.Unmarshal(data, &section)
-	if err == nil && section == nil {
+	section, err := gridspec.ReadMapping("YAML", data)
+	if err == nil && len(section) == 0 {
 		err = errors.New("it is empty")
 	}
 	var text []byte
