@@ -32,7 +32,8 @@ type agentXGolden struct {
 	Requests       [][]any // id, arrival, first token, last token, reused tokens; the recorded tables stop at 60
 }
 
-// TestAgentXGolden replays the newest peer's runs of the scenario from the starts that it drew, request by request.
+// TestAgentXGolden replays the newest peer's runs of the scenario from the starts that it drew, request by request, with
+// the idle time that is cut while it runs and the warm-ups of each user (aiperf#1413).
 func TestAgentXGolden(t *testing.T) {
 	file, err := os.Open("testdata/agentx.json.gz")
 	if err != nil {

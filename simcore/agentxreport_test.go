@@ -12,7 +12,8 @@ import (
 	"github.com/servegrid/servegrid/simcore/perfmodel"
 )
 
-// TestAgentXReport compares the figures of the scenario with the records of its requests.
+// TestAgentXReport compares the figures of the scenario with the records of its requests, normalised latency by one
+// definition among them (aiperf#1270).
 func TestAgentXReport(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := conversations(t)
