@@ -41,7 +41,7 @@ func (s *simulation) reportAgentX(r *Report) error {
 		return err
 	}
 	r.WorkloadDigest = run.base.Digest()
-	gpus := float64(s.cfg.GPUs())
+	gpus := r.MeanGPUs
 	r.AgentX = &metrics.AgentX{
 		WarmUpRequests: s.totals.warmUps, StartMs: run.startMs, StartedPlays: int64(run.started), CompletedPlays: int64(run.completed),
 		IdleCuts: int64(run.shifts), IdleCutMs: run.shiftedMs, NeverIssued: s.neverIssued(),

@@ -19,7 +19,7 @@ type AgentX struct {
 	// TheoreticalHitRatio is the share of the input tokens of completed requests that a cache without limit would have had when
 	// each was released, warm-up included.
 	TheoreticalHitRatio float64
-	// TotalThroughputTokSPerGPU and InputThroughputTokSPerGPU divide throughputs by the GPUs of the deployment.
+	// TotalThroughputTokSPerGPU and InputThroughputTokSPerGPU divide throughputs by the mean number of GPUs.
 	TotalThroughputTokSPerGPU, InputThroughputTokSPerGPU float64
 	// E2EPerToken is the request latency divided by the output tokens, in ms.
 	E2EPerToken Summary
@@ -55,9 +55,9 @@ func agentXFields() []Field {
 		field("idle_cut_ms", "ms", "Idle time that was cut out.", false, Neutral, func(a *AgentX) float64 { return a.IdleCutMs }),
 		field("theoretical_hit_ratio", "ratio", "Share of the input tokens of completed requests that a cache without limit would have had when each was released.", false, Neutral,
 			func(a *AgentX) float64 { return a.TheoreticalHitRatio }),
-		field("total_throughput_tok_s_per_gpu", "tokens/s/GPU", "Input and output throughput divided by the GPUs of the deployment.", false, HigherIsBetter,
+		field("total_throughput_tok_s_per_gpu", "tokens/s/GPU", "Input and output throughput divided by `mean_gpus`.", false, HigherIsBetter,
 			func(a *AgentX) float64 { return a.TotalThroughputTokSPerGPU }),
-		field("input_throughput_tok_s_per_gpu", "tokens/s/GPU", "Input throughput divided by the GPUs of the deployment.", false, HigherIsBetter,
+		field("input_throughput_tok_s_per_gpu", "tokens/s/GPU", "Input throughput divided by `mean_gpus`.", false, HigherIsBetter,
 			func(a *AgentX) float64 { return a.InputThroughputTokSPerGPU }),
 	}
 	fs = append(fs, agentXSummary("e2e_per_output_token_ms", "request latency divided by the output tokens", func(a *AgentX) *Summary { return &a.E2EPerToken })...)
