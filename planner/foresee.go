@@ -250,10 +250,10 @@ func (s *search) shrink(p *staffing, whole bool) error {
 // shrinkSpan takes workers of a pool away over a span of intervals, then over its halves.
 func (s *search) shrinkSpan(p *staffing, pool, from, to int) (*staffing, error) {
 	for s.runs < s.limit {
-		less := p.changed(pool, from, to, -1)
-		if !s.allFit(less, from, to) {
+		if !s.fitWithLess(p, pool, from, to) {
 			break
 		}
+		less := p.changed(pool, from, to, -1)
 		if err := s.try(less); err != nil {
 			return p, err
 		}
@@ -283,10 +283,12 @@ func (s *search) shrinkHalves(p *staffing, pool, from, to int) (*staffing, error
 	return p, nil
 }
 
-// allFit reports whether a staffing is within the budget in a span of intervals.
-func (s *search) allFit(p *staffing, from, to int) bool {
+// fitWithLess reports whether a staffing is within the budget with a worker of a pool less in a span of intervals.
+func (s *search) fitWithLess(p *staffing, pool, from, to int) bool {
+	less := make([]int, len(s.gpus))
 	for _, w := range p.workers[from:to] {
-		if !s.fits(w) {
+		copy(less, w)
+		if less[pool]--; !s.fits(less) {
 			return false
 		}
 	}

@@ -197,7 +197,7 @@ func (c *Config) checkDynamo(cfg simcore.Config) problem.List {
 			seconds int
 			looks   bool
 		}{{"load_adjustment_interval_seconds", load, true}, {"throughput_adjustment_interval_seconds", throughput, c.EnableThroughputScaling}} {
-			if n := float64(interval.seconds) / step; interval.looks && math.Abs(n-math.Round(n)) > 1e-9 {
+			if n := float64(interval.seconds) / step; interval.looks && (n < 1 || math.Abs(n-math.Round(n)) > 1e-9) {
 				l.Add("scale_interval_seconds", step, "it does not divide %s, %d", interval.key, interval.seconds)
 			}
 		}
@@ -214,7 +214,7 @@ func (c *Config) checkThresholds(disaggregated bool) problem.List {
 	check := func(prefix, suffix string, up, down float64) {
 		for key, v := range map[string]float64{prefix + "up" + suffix: up, prefix + "down" + suffix: down} {
 			if v < 0 {
-				l.Add(key, nil, "optimization_target load needs it; give a threshold")
+				l.Add(key, "", "optimization_target load needs it; give a threshold")
 			}
 		}
 		if up >= 0 && down >= 0 && up <= down {

@@ -229,4 +229,7 @@ func TestTargetTrackingIsBounded(t *testing.T) {
 			t.Errorf("budget %d: %d workers, want %d", budget, wanted[0], want)
 		}
 	}
+	if n := workersFor(1e300); n != maxWorkers {
+		t.Errorf("1e300 are %d workers", n)
+	}
 }

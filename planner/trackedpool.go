@@ -92,8 +92,8 @@ func (p *trackedPool) wanted(ready []int32, asked int) int {
 	return max(asked, workersFor(ratio*float64(asked)))
 }
 
-// workersFor rounds a number of workers up, unless it is a whole number but for rounding.
-func workersFor(n float64) int { return int(math.Ceil(n - 1e-9)) }
+// workersFor rounds a number of workers up, unless it is a whole number but for rounding; no pool has more than maxWorkers.
+func workersFor(n float64) int { return int(min(math.Ceil(n-1e-9), maxWorkers)) }
 
 // advise notes what is wanted.
 func (p *trackedPool) advise(now float64, workers int) {
@@ -137,7 +137,7 @@ func (p *trackedPool) limited(now float64, asked, wanted int) (workers int, reas
 	switch {
 	case wanted > asked:
 		most := max(start+float64(p.config.ScaleUpWorkers), math.Ceil(start*(1+p.config.ScaleUpPercent/100)))
-		return min(wanted, max(asked, int(most))), "scale_up"
+		return min(wanted, max(asked, workersFor(most))), "scale_up"
 	case wanted < asked:
 		least := start * max(0, 1-p.config.ScaleDownPercent/100)
 		return max(wanted, min(asked, int(least))), "scale_down"
