@@ -1,10 +1,55 @@
 package planner
 
 import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"io"
+	"os"
 	"testing"
 
+	"pgregory.net/rapid"
+
+	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/rules"
+	"github.com/servegrid/servegrid/simcore/workload"
 )
+
+// openRecorded reads a compressed file.
+func openRecorded(t testing.TB, path string) io.Reader {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return z
+}
+
+// simulate runs a simulation of a workload with a planner.
+func simulate(t rapid.TB, cfg simcore.Config, p Config, spec workload.Spec) *Outcome {
+	t.Helper()
+	resolved, problems := cfg.Resolve()
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	set, err := rules.For(cfg.Compat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := spec.Load(context.Background(), workload.Source{Rules: set, EngineBlockSize: resolved.Stages()[0].Engine.BlockSize})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := Run(context.Background(), cfg, p, w, simcore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
 
 // testLimits are an engine whose passes never split a prompt.
 var testLimits = limits{batchedTokens: 1 << 20, sequences: 256, kvTokens: 1 << 30}

@@ -7,8 +7,7 @@ import "math"
 type perfModel interface {
 	// observe learns from passes that ended together.
 	observe(passes []pass)
-	// observations is the number of passes that it keeps, sufficient whether they suffice for load scaling.
-	observations() int
+	// sufficient tells whether the passes that it keeps suffice for load scaling.
 	sufficient() bool
 	// ttftMs estimates how many ms it takes until an average prompt that comes next has its first token. ok tells whether
 	// that is known.

@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"context"
 	"math"
 	"reflect"
 	"testing"
@@ -54,26 +53,7 @@ func drawRun(t *rapid.T) (simcore.Config, Config, workload.Spec) {
 func TestAnyRun(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg, p, spec := drawRun(t)
-		run := func() *Outcome {
-			resolved, problems := cfg.Resolve()
-			if err := problems.Err(); err != nil {
-				t.Fatal(err)
-			}
-			set, err := rules.For(cfg.Compat)
-			if err != nil {
-				t.Fatal(err)
-			}
-			blocks := resolved.Stages()[0].Engine.BlockSize
-			w, err := spec.Load(context.Background(), workload.Source{Rules: set, EngineBlockSize: blocks})
-			if err != nil {
-				t.Fatal(err)
-			}
-			out, err := Run(context.Background(), cfg, p, w, simcore.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return out
-		}
+		run := func() *Outcome { return simulate(t, cfg, p, spec) }
 		out := run()
 		if got, want := int(out.Report.CompletedRequests), spec.Synthetic.Requests; got != want {
 			t.Errorf("%d requests completed, want %d", got, want)

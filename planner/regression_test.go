@@ -57,8 +57,8 @@ func TestRegressionAverages(t *testing.T) {
 				t.Errorf("kind %d: means %v, want %v at %d", c.kind, got, want, i)
 			}
 		}
-		if m.observations() != 3 {
-			t.Errorf("kind %d: %d samples, want 3: the pass without a duration is none", c.kind, m.observations())
+		if m.kept.count != 3 {
+			t.Errorf("kind %d: %d samples, want 3: the pass without a duration is none", c.kind, m.kept.count)
 		}
 	}
 }
@@ -129,7 +129,7 @@ func TestRegressionRefusesNegativeSlopes(t *testing.T) {
 				m.observe([]pass{p})
 			}
 			if got := m.fit(); got != c.sensible || !m.sufficient() {
-				t.Fatalf("fit %v with %d samples, want %v: %+v", got, m.observations(), c.sensible, m.fitted)
+				t.Fatalf("fit %v with %d samples, want %v: %+v", got, m.kept.count, c.sensible, m.fitted)
 			}
 			if _, ok := m.ttftMs(&pass{}, ttftQuery{queue: 1}); ok != c.sensible {
 				t.Errorf("it answers: %v, want %v", ok, c.sensible)

@@ -104,14 +104,6 @@ func classify(prefillTokens, decodes, decodeTokens int64) (kind int, x [2]float6
 	return mixedPass, [2]float64{float64(prefillTokens), float64(decodeTokens)}
 }
 
-func (m *storeModel) observations() int {
-	n := 0
-	for i := range m.stores {
-		n += m.stores[i].kept.count
-	}
-	return n
-}
-
 func (m *storeModel) sufficient() bool {
 	for i := range m.stores {
 		if m.stores[i].fit() {

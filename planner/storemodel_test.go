@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"compress/gzip"
 	"encoding/json"
 	"math"
 	"os"
@@ -73,18 +72,18 @@ func TestStoreModelAnswersAsTheReference(t *testing.T) {
 	}
 }
 
+// observations is the number of passes that a model keeps.
+func (m *storeModel) observations() int {
+	n := 0
+	for i := range m.stores {
+		n += m.stores[i].kept.count
+	}
+	return n
+}
+
 func readStoreCases(t *testing.T, name string) (cases []storeCase) {
 	t.Helper()
-	f, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.NewDecoder(z).Decode(&cases); err != nil {
+	if err := json.NewDecoder(openRecorded(t, name)).Decode(&cases); err != nil {
 		t.Fatal(err)
 	}
 	return cases

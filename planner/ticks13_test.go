@@ -3,11 +3,9 @@ package planner
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"testing"
 
 	"github.com/servegrid/servegrid/simcore/rules"
@@ -62,15 +60,7 @@ func (c columns13) passes(t *testing.T) []pass {
 // TestTicksOfDynamo13 feeds the core with recorded runs that never forget a pass, so that nothing depends on the order of a
 // hash map: all it reckons must be as recorded.
 func TestTicksOfDynamo13(t *testing.T) {
-	data, err := os.ReadFile("testdata/ticks13.jsonl.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	z, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(z)
+	lines := bufio.NewScanner(openRecorded(t, "testdata/ticks13.jsonl.gz"))
 	lines.Buffer(nil, 1<<24)
 	var c *core
 	ticks, run := 0, ""

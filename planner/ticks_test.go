@@ -2,7 +2,6 @@ package planner
 
 import (
 	"bufio"
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -153,16 +152,7 @@ func (m *toldModel) observe([]pass) {
 
 func readLoggedRun(t testing.TB, path string) *loggedRun {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(z)
+	lines := bufio.NewScanner(openRecorded(t, path))
 	lines.Buffer(nil, 64<<20)
 	var run loggedRun
 	for first := true; lines.Scan(); first = false {
@@ -433,7 +423,7 @@ func (r *loggedRun) checkModels(want *loggedWant, c *core, check func(name strin
 		}
 		m := c.pools[k].model.(*regression)
 		m.fit()
-		check("samples", m.observations() == count, m.observations(), count)
+		check("samples", m.kept.count == count, m.kept.count, count)
 		near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-5*math.Abs(b)+1e-15 }
 		check("intercept", near(m.fitted.intercept, intercept), m.fitted.intercept, intercept)
 		for d, slope := range slopes {

@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -66,25 +65,7 @@ func (r wholeRun) simulate(t *testing.T) *Outcome {
 // simulateRecorded runs a simulation of a trace with a planner.
 func simulateRecorded(t *testing.T, cfg simcore.Config, p Config, trace string) *Outcome {
 	t.Helper()
-	resolved, problems := cfg.Resolve()
-	if err := problems.Err(); err != nil {
-		t.Fatal(err)
-	}
-	set, err := rules.For(cfg.Compat)
-	if err != nil {
-		t.Fatal(err)
-	}
-	spec := workload.Spec{Trace: &workload.TraceSpec{Path: trace, Format: workload.FormatMooncake, BlockSize: 512}}
-	blocks := resolved.Stages()[0].Engine.BlockSize
-	w, err := spec.Load(context.Background(), workload.Source{Rules: set, EngineBlockSize: blocks})
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := Run(context.Background(), cfg, p, w, simcore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return simulate(t, cfg, p, workload.Spec{Trace: &workload.TraceSpec{Path: trace, Format: workload.FormatMooncake, BlockSize: 512}})
 }
 
 // recordedConfig reads a planner configuration of the reference.

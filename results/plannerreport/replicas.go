@@ -31,7 +31,6 @@ func (v *view) replicasOf(pool int) replicas {
 	}
 	ready, starting, draining := v.InitialWorkers[pool], 0, 0
 	r.add(0, ready, starting, draining)
-	gone := map[int32]simcore.ScalingKind{}
 	for _, e := range v.Events {
 		if e.Pool != pool {
 			continue
@@ -45,13 +44,8 @@ func (v *view) replicasOf(pool int) replicas {
 			starting--
 		case simcore.WorkerDraining:
 			ready, draining = ready-1, draining+1
-			gone[e.Worker] = e.Kind
 		case simcore.WorkerRemoved:
-			if _, drained := gone[e.Worker]; drained {
-				draining--
-			} else {
-				ready--
-			}
+			draining--
 		}
 		r.add(e.AtMs/1000, ready, starting, draining)
 	}
