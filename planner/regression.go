@@ -64,7 +64,7 @@ func (m *regression) average(p *pass) {
 	m.decodes.add(float64(p.decodes))
 }
 
-func (m *regression) sufficient() bool  { return m.kept.count >= m.least }
+func (m *regression) sufficient() bool { return m.kept.count >= m.least }
 
 // fit learns from the samples if there are new ones, and tells whether they make sense.
 func (m *regression) fit() bool {
