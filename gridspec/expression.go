@@ -151,7 +151,9 @@ func (x *expressions) explain(err error) string {
 			names = append(names, n)
 		}
 		slices.Sort(names)
-		if near := problem.Nearest(name, names); near != "" {
+		if paths := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !strings.HasSuffix(n, "."+name) }); len(paths) > 0 {
+			text += "; use one of: " + strings.Join(paths, ", ")
+		} else if near := problem.Nearest(name, names); near != "" {
 			text += "; the nearest is " + near
 		}
 	}

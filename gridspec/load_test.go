@@ -301,6 +301,7 @@ func TestLoadProblems(t *testing.T) {
 		{"empty workloads", "workload: []", []string{"workload: an axis needs at least one value"}},
 
 		{"unknown name", "exclude: [wrkers > 1]", []string{`exclude[0]: "wrkers > 1" is not allowed; column 1: unknown name wrkers; the nearest is workers`}},
+		{"last part of several paths", "exclude: [policy == 'kv_router']", []string{"column 1: unknown name policy; use one of: "}},
 		{"unknown path", "exclude: [tp > 0 && engine.block_sise > 1]", []string{"column 11: unknown name engine.block_sise; the nearest is engine.block_size"}},
 		{"no condition", "exclude: [tp]", []string{"exclude[0]: \"tp\" is not allowed; expected bool"}},
 		{"mismatch", "exclude: ['tp == \"a\"']", []string{"column 4: invalid operation"}},
