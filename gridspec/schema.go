@@ -88,6 +88,9 @@ type Execution struct {
 	Seed uint64 `json:"seed"`
 	// Seeds says whether replicates draw workloads of their own (derived) or repeat the same one (shared).
 	Seeds SeedMode `json:"seeds"`
+	// StopWhenSLALost ends the simulation of a point as soon as it can no longer keep the SLA; the row then says so and has
+	// no figures.
+	StopWhenSLALost bool `json:"stop_when_sla_lost"`
 	// MaxMemory bounds the memory of all points that run at once, such as 8GiB; 0 means no limit.
 	MaxMemory Bytes `json:"max_memory"`
 }

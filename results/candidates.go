@@ -16,7 +16,9 @@ type Candidates struct {
 	// Table has one row a candidate: measured figures are the mean of its counted rows, all else is that of the first.
 	// It is the table itself when nothing is replicated.
 	Table *Table
-	// Rows holds the rows of each candidate. Counted are those among them that are ok; all of them when none is.
+	// Rows holds the rows of each candidate. Counted are those among them that are ok; all of them when none is. Where a
+	// simulation was stopped because it could no longer keep the SLA, only such rows count: the mean of the others would
+	// be one of the lucky ones.
 	Rows, Counted [][]int
 	// Of is the candidate of each row.
 	Of []int
@@ -98,10 +100,16 @@ func (t *Table) counted(groups [][]int) [][]int {
 	}
 	out := make([][]int, len(groups))
 	for i, rows := range groups {
-		for _, row := range rows {
-			if status.Strings[row] == string(StatusOK) {
-				out[i] = append(out[i], row)
+		of := func(s Status) (found []int) {
+			for _, row := range rows {
+				if status.Strings[row] == string(s) {
+					found = append(found, row)
+				}
 			}
+			return found
+		}
+		if out[i] = of(StatusStopped); out[i] == nil {
+			out[i] = of(StatusOK)
 		}
 		if out[i] == nil {
 			out[i] = rows

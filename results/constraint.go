@@ -73,6 +73,15 @@ func SLAConstraints(sla simcore.SLA) []Constraint {
 	return out
 }
 
+// SLABounds are the bounds of [SLAConstraints] as a simulation may watch them.
+func SLABounds(sla simcore.SLA) []simcore.Bound {
+	var out []simcore.Bound
+	for _, c := range SLAConstraints(sla) {
+		out = append(out, simcore.Bound{Metric: c.Column, Limit: c.Bound.Float})
+	}
+	return out
+}
+
 // ParseConstraints reads constraints joined by "&&". A side is a column name (in backquotes when it is no plain
 // word), an operator, and a number, true, false or a string, which needs quotes when it is no plain word. A name alone
 // asks that a boolean column is true.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/metrics"
 )
 
@@ -15,6 +16,8 @@ const (
 	StatusOK      Status = "ok"
 	StatusFailed  Status = "failed"
 	StatusSkipped Status = "skipped"
+	// StatusStopped rows have no figures: the simulation ended early, as soon as a bound of the SLA could no longer hold.
+	StatusStopped Status = "stopped"
 )
 
 // Row is the outcome of one point.
@@ -22,7 +25,7 @@ type Row struct {
 	// ID is the point's content ID.
 	ID string
 	// Status says how the point ended; Reason is a stable category when it is not ok, such as "timeout",
-	// "panic", "dead_end" or "invalid_config"; Error is the message.
+	// "panic", "dead_end", "invalid_config" or "sla_lost"; Error is the message.
 	Status        Status
 	Reason, Error string
 	// WallSeconds is how long the simulation took. It is the only figure that differs between equal runs.
@@ -33,6 +36,8 @@ type Row struct {
 	Metrics []float64
 	// WorkloadDigest identifies the replayed work.
 	WorkloadDigest string
+	// Lost is the bound that ended the simulation of a stopped point.
+	Lost simcore.Bound
 }
 
 // KeepsSLA reports whether the row's figures are within the bounds of its point's SLA; see [SLAConstraints].

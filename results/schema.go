@@ -99,9 +99,9 @@ var missing = gridspec.Value{Kind: -1}
 var pointColumns = []fixedColumn{
 	{"id", "", "Content ID of the point: equal configurations, workloads and simulator versions have equal IDs.", RolePoint, gridspec.KindString,
 		func(r *Row) gridspec.Value { return text(r.ID) }},
-	{"status", "", `How the point ended: "ok", "failed" or "skipped".`, RolePoint, gridspec.KindString,
+	{"status", "", `How the point ended: "ok", "failed", "skipped", or "stopped" before its end because it could no longer keep the SLA.`, RolePoint, gridspec.KindString,
 		func(r *Row) gridspec.Value { return text(string(r.Status)) }},
-	{"reason", "", `Stable category of a point that is not ok, such as "timeout" or "invalid_config"; null when ok.`, RolePoint, gridspec.KindString,
+	{"reason", "", `Stable category of a point that is not ok, such as "timeout", "invalid_config" or "sla_lost"; null when ok.`, RolePoint, gridspec.KindString,
 		func(r *Row) gridspec.Value { return optionalText(r.Reason) }},
 	{"error", "", "Message of a point that is not ok; null when ok.", RolePoint, gridspec.KindString,
 		func(r *Row) gridspec.Value { return optionalText(r.Error) }},

@@ -23,6 +23,7 @@ func (s *simulation) runAlone() error {
 	for index := range min(workers, len(order)) {
 		if index > 0 {
 			worker.Reset(engine.Place{Worker: index})
+			s.watch.restart()
 		}
 		own = arrivals{times: own.times[:0]}
 		s.env.Requests, numbers = s.env.Requests[:0], numbers[:0]
@@ -37,6 +38,7 @@ func (s *simulation) runAlone() error {
 			return err
 		}
 		worker.Sync()
+		s.watch.settle(s.env.Requests, s.endMs)
 		s.collect(&s.env)
 		s.capped = s.capped || own.at < len(own.times)
 	}
@@ -88,6 +90,11 @@ func (s *simulation) runOne(worker engine.Worker, own *arrivals) error {
 	for step := 0; ; step++ {
 		if step%checkEvery == 0 && s.ctx.Err() != nil {
 			return s.ctx.Err()
+		}
+		if s.watch.due(step) {
+			if err := s.watch.look(s.env.Requests, now); err != nil {
+				return err
+			}
 		}
 		for own.peek() <= now && (lone || own.peek() < s.stop) {
 			s.submit(worker, own)

@@ -86,6 +86,11 @@ func (c *cluster) loop() error {
 		if step%checkEvery == 0 && c.ctx.Err() != nil {
 			return c.ctx.Err()
 		}
+		if c.watch.due(step) {
+			if err := c.watch.look(c.env.Requests, now); err != nil {
+				return err
+			}
+		}
 		next := min(c.due.soonest(), c.driver.peek(), c.tiers.NextWake(), c.scaling.nextStart())
 		if c.loneLoop {
 			next = c.loneNext()

@@ -187,6 +187,11 @@ func (d *disaggregated) loop() error {
 		if step%checkEvery == 0 && d.ctx.Err() != nil {
 			return d.ctx.Err()
 		}
+		if d.watch.due(step) {
+			if err := d.watch.look(d.decode.Requests, now); err != nil {
+				return err
+			}
+		}
 		next := min(d.due.soonest(), d.transfers.soonest(), d.driver.peek(), d.tiers.NextWake(), d.scaling.nextStart())
 		if d.scaling != nil {
 			if d.done() {

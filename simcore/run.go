@@ -35,6 +35,9 @@ type Options struct {
 	Restarted func() (Autoscaler, error)
 	// ScalingEvents, when set, hears of each worker that comes or goes, as it does.
 	ScalingEvents func(ScalingEvent)
+	// Bounds end the run with a [*LostError] as soon as one of them can no longer hold, whatever happens after. A run that
+	// is not ended by them is as it is without.
+	Bounds []Bound
 	// everyPass simulates each pass by itself, for tests that compare with the faster way.
 	everyPass bool
 	// plan changes how conversations are expanded to those of a scenario, for tests.
@@ -116,6 +119,7 @@ type simulation struct {
 	tiers    *tiers.Hierarchy
 	scaling  *scaling   // nil when the number of workers does not change
 	scenario *agentXRun // nil without one
+	watch    *watch     // nil without bounds
 }
 
 // checkEvery is how many steps go by between two looks at the context.
@@ -134,7 +138,7 @@ func newSimulation(ctx context.Context, cfg Config, w *workload.Workload, opt Op
 	if cfg.Load.MaxSimTimeSeconds > 0 {
 		s.stop = math.Nextafter(cfg.Load.MaxSimTimeSeconds*1000, math.Inf(1))
 	}
-	s.scaling = s.newScaling()
+	s.scaling, s.watch = s.newScaling(), s.newWatch()
 	if cfg.Deployment.Mode == ModeAggregated {
 		if s.env, err = s.environment(Stage{cfg.Engine, cfg.Timing}, engine.Aggregated); err != nil {
 			return nil, err

@@ -44,16 +44,21 @@ type claimed struct {
 	id    string
 }
 
-// run simulates what must be simulated and returns when nothing runs any more. It returns an error when no point
-// could run because none of the workloads can be loaded.
-func (d *dispatcher) run(ctx context.Context) error {
+// run simulates what must be simulated of the points from an index on and returns when nothing runs any more. It returns
+// an error when no point could run because none of the workloads can be loaded.
+func (d *dispatcher) run(ctx context.Context, from int) error {
 	d.memory = semaphore.NewWeighted(d.opt.MemoryLimit)
 	d.pool.SetLimit(d.opt.Jobs)
-	groups := groupByWorkload(d.points, d.opt.Stdin)
+	groups := groupByWorkload(d.points[from:], d.opt.Stdin)
+	for _, g := range groups {
+		for i := range g.points {
+			g.points[i] += from
+		}
+	}
 	if err := shareStdin(groups); err != nil {
 		return err
 	}
-	d.settleSkipped()
+	d.settleSkipped(from)
 	for i, g := range groups {
 		if ctx.Err() != nil || !d.runGroup(ctx, g, i == len(groups)-1) {
 			break
@@ -69,9 +74,9 @@ func (d *dispatcher) run(ctx context.Context) error {
 
 // settleSkipped makes the rows of points that are not to run. Their ID holds no digest, since nothing is loaded
 // for them.
-func (d *dispatcher) settleSkipped() {
+func (d *dispatcher) settleSkipped(from int) {
 	var skipped []int
-	for i := range d.points {
+	for i := from; i < len(d.points); i++ {
 		if d.points[i].SkipReason != "" {
 			skipped = append(skipped, i)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
@@ -121,7 +122,7 @@ func (c *groupCost) add(ctx context.Context, p gridspec.Point, w *workload.Workl
 	switch {
 	case row.Reason == ReasonTimeout && probe.Timeout != opt.Timeout:
 		c.cut = true
-	case row.Reason != "":
+	case row.Status == results.StatusFailed:
 		c.failed++
 	}
 }

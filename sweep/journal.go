@@ -13,6 +13,7 @@ import (
 	"strconv"
 
 	"github.com/servegrid/servegrid/results"
+	"github.com/servegrid/servegrid/simcore"
 )
 
 // The journal is a JSON Lines file. Its first line is a header; every other line is the result of one point, or
@@ -47,6 +48,7 @@ type record struct {
 	Error          string          `json:"error,omitempty"`
 	WallSeconds    float64         `json:"wall_s"`
 	WorkloadDigest string          `json:"workload_digest"`
+	Lost           *simcore.Bound  `json:"lost,omitempty"`
 	Metrics        json.RawMessage `json:"metrics,omitempty"`
 }
 
@@ -214,6 +216,9 @@ func appendRecord(buf []byte, row *results.Row) ([]byte, error) {
 	if row.Status == results.StatusOK {
 		rec.Metrics = appendMetrics(nil, row.Metrics)
 	}
+	if row.Status == results.StatusStopped {
+		rec.Lost = &row.Lost
+	}
 	return appendLine(buf, rec)
 }
 
@@ -227,6 +232,12 @@ func decodeRecord(rec record, columns []int, n int) (stored, bool) {
 	}
 	switch rec.Status {
 	case results.StatusFailed:
+		return stored{row: row}, true
+	case results.StatusStopped:
+		if rec.Lost == nil {
+			return stored{}, false
+		}
+		row.Lost = *rec.Lost
 		return stored{row: row}, true
 	case results.StatusOK:
 		return stored{row: row}, parseMetrics(rec.Metrics, columns, row.Metrics)

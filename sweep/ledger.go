@@ -20,6 +20,8 @@ type ledger struct {
 	rows    []results.Row
 	settled []bool
 	left    int
+	// hidden are the points whose rows are for whoever asked for them, and not among the results.
+	hidden map[int]bool
 	// running holds, for each ID that is being simulated, the points that wait for it.
 	running map[string][]int
 	// done holds a settled point for each ID.
@@ -31,13 +33,27 @@ type ledger struct {
 	simulated, reused, keptFailed int
 }
 
-func newLedger(points []gridspec.Point, earlier map[string]stored, opt *Options, n *notifier, onChange func()) *ledger {
+func newLedger(earlier map[string]stored, opt *Options, n *notifier, onChange func()) *ledger {
 	return &ledger{
-		opt: opt, points: points, notify: n, onChange: onChange,
-		rows: make([]results.Row, len(points)), settled: make([]bool, len(points)), left: len(points),
+		opt: opt, notify: n, onChange: onChange, hidden: map[int]bool{},
 		running: map[string][]int{}, done: map[string]int{},
 		journal: earlier, older: map[int]results.Row{},
 	}
+}
+
+// extend adds points. Their rows are among the results if they are shown. Nothing may run meanwhile.
+func (l *ledger) extend(points []gridspec.Point, shown bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range points {
+		if !shown {
+			l.hidden[len(l.points)+i] = true
+		}
+	}
+	l.points = append(l.points, points...)
+	l.rows = append(l.rows, make([]results.Row, len(points))...)
+	l.settled = append(l.settled, make([]bool, len(points))...)
+	l.left += len(points)
 }
 
 // claim looks for a result of a point. It returns true when the caller must simulate the point, and false when it
@@ -54,7 +70,7 @@ func (l *ledger) claim(point int, id string) bool {
 		return false
 	}
 	if s, ok := l.journal[id]; ok {
-		reuse, _ := decide(s, l.opt)
+		reuse, _ := decide(s, l.points[point], l.opt)
 		if reuse {
 			l.reused++
 			if s.row.Status == results.StatusFailed {
@@ -117,6 +133,9 @@ func (l *ledger) snapshot() []results.Row {
 	defer l.mu.Unlock()
 	rows := make([]results.Row, 0, len(l.rows)-l.left+len(l.older))
 	for i := range l.rows {
+		if l.hidden[i] {
+			continue
+		}
 		if l.settled[i] {
 			rows = append(rows, l.rows[i])
 		} else if row, ok := l.older[i]; ok {
@@ -137,13 +156,13 @@ func (l *ledger) unsettled() int {
 func (l *ledger) counts(rows []results.Row) Counts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := countRows(rows, len(l.points))
+	c := countRows(rows, len(l.points)-len(l.hidden))
 	c.Simulated, c.Reused, c.KeptFailed = l.simulated, l.reused+len(l.older), l.keptFailed
 	return c
 }
 
-// decide says whether an earlier result stands, and why.
-func decide(s stored, opt *Options) (reuse bool, why string) {
+// decide says whether an earlier result of a point stands, and why.
+func decide(s stored, p gridspec.Point, opt *Options) (reuse bool, why string) {
 	failed := s.row.Status == results.StatusFailed
 	switch {
 	case s.simulator != opt.semanticVersion:
@@ -154,6 +173,10 @@ func decide(s stored, opt *Options) (reuse bool, why string) {
 		return false, "it has a result and runs again"
 	case failed && opt.Retry == RetryFailed:
 		return false, fmt.Sprintf("it failed before (%s) and runs again", s.row.Reason)
+	case s.row.Status == results.StatusStopped && opt.endsAt(p, s.row.Lost):
+		return true, fmt.Sprintf("it was stopped before: %s cannot hold", s.row.Lost)
+	case s.row.Status == results.StatusStopped:
+		return false, fmt.Sprintf("it was stopped because %s cannot hold, and now runs to its end", s.row.Lost)
 	case failed:
 		return true, fmt.Sprintf("it failed before (%s); retry failed points to run it again", s.row.Reason)
 	}

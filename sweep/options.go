@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/servegrid/servegrid/gridspec"
@@ -48,6 +49,10 @@ type Options struct {
 	Timeout time.Duration
 	// Retry says which finished points run again; empty means RetryNone.
 	Retry Retry
+	// StopLost ends the simulation of a point as soon as a bound of its SLA can no longer hold, whatever happens after: see
+	// [results.SLABounds]. Its row then has the status stopped and no figures. A sweep without StopLost, or with a looser
+	// SLA, simulates such a point again, to its end.
+	StopLost bool
 	// Fresh sets the folder's journal and results aside, under numbered names, and starts from nothing.
 	Fresh bool
 	// Stdin is read for the trace path "-", once.
@@ -87,6 +92,8 @@ type Job struct {
 	// Point is what to simulate, and Workload the requests that it replays.
 	Point    gridspec.Point
 	Workload *workload.Workload
+	// Bounds are those that may end the simulation early; see [simcore.Options].
+	Bounds []simcore.Bound
 }
 
 // Observer hears what happens in a sweep. Calls come one at a time from a goroutine of their own, so a slow
@@ -126,6 +133,20 @@ func (NopObserver) PointStarted(gridspec.Point) {}
 // PointFinished does nothing.
 func (NopObserver) PointFinished(Finished) {}
 
+// bounds are those that may end the simulation of a point early.
+func (o *Options) bounds(p gridspec.Point) []simcore.Bound {
+	if !o.StopLost {
+		return nil
+	}
+	return results.SLABounds(p.Config.SLA)
+}
+
+// endsAt reports whether the simulation of a point would end early, given that it loses a bound: then it loses a tighter
+// one too.
+func (o *Options) endsAt(p gridspec.Point, lost simcore.Bound) bool {
+	return slices.ContainsFunc(o.bounds(p), func(b simcore.Bound) bool { return b.Metric == lost.Metric && b.Limit <= lost.Limit })
+}
+
 // defaultProbeTime keeps an estimate interactive.
 const defaultProbeTime = 3 * time.Second
 
@@ -151,7 +172,7 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Simulate == nil {
 		o.Simulate = func(ctx context.Context, job Job) (*simcore.Report, error) {
-			out, err := planner.Run(ctx, job.Point.Config.Config, job.Point.Config.Planner, job.Workload, simcore.Options{})
+			out, err := planner.Run(ctx, job.Point.Config.Config, job.Point.Config.Planner, job.Workload, simcore.Options{Bounds: job.Bounds})
 			if err != nil {
 				return nil, err
 			}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/servegrid/servegrid/results"
+	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/metrics"
 )
 
@@ -18,6 +19,8 @@ const (
 	ReasonInvalidConfig = "invalid_config"
 	// ReasonWorkload: the workload could not be loaded.
 	ReasonWorkload = "workload"
+	// ReasonLost, of a stopped point: a bound of the SLA could no longer hold.
+	ReasonLost = simcore.ReasonLost
 	// ReasonSimulation: the simulation ended with an error that has no reason of its own.
 	ReasonSimulation = "simulation"
 )
@@ -40,8 +43,8 @@ type Outcome struct {
 
 // Counts sums up the points of a sweep.
 type Counts struct {
-	// Total is the number of points; OK, Failed, Skipped and Left add up to it.
-	Total, OK, Failed, Skipped, Left int
+	// Total is the number of points; OK, Failed, Skipped, Stopped and Left add up to it.
+	Total, OK, Failed, Skipped, Stopped, Left int
 	// Simulated counts the points that this call simulated, and Reused those whose row came from the journal.
 	Simulated, Reused int
 	// KeptFailed counts the reused rows that are failures. RetryFailed runs them again.
@@ -78,6 +81,8 @@ func countRows(rows []results.Row, total int) Counts {
 			c.Failed++
 		case results.StatusSkipped:
 			c.Skipped++
+		case results.StatusStopped:
+			c.Stopped++
 		}
 	}
 	return c

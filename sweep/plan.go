@@ -103,7 +103,7 @@ func (g *group) plan(ctx context.Context, opt *Options, j *journal, first map[st
 		p.Action, p.Why = ActionRun, "it is new"
 		if s, ok := j.results[p.ID]; ok {
 			var reuse bool
-			if reuse, p.Why = decide(s, opt); reuse {
+			if reuse, p.Why = decide(s, p.Point, opt); reuse {
 				p.Action = ActionReuse
 			}
 		}

@@ -26,7 +26,7 @@ func simulatePoint(ctx context.Context, p gridspec.Point, id string, w *workload
 		defer stop()
 	}
 	start := time.Now()
-	report, err := simulateSafely(pointCtx, Job{ID: id, Point: p, Workload: w}, opt)
+	report, err := simulateSafely(pointCtx, Job{ID: id, Point: p, Workload: w, Bounds: opt.bounds(p)}, opt)
 	row := results.Row{ID: id, WallSeconds: time.Since(start).Seconds(), Point: p, WorkloadDigest: w.Digest()}
 	if err == nil {
 		row.Status, row.Metrics = results.StatusOK, reportMetrics(report)
@@ -39,6 +39,10 @@ func simulatePoint(ctx context.Context, p gridspec.Point, id string, w *workload
 		return results.Row{}, false, nil
 	}
 	reason, message := classify(err, opt.Timeout)
+	if lost := new(simcore.LostError); errors.As(err, &lost) {
+		row.Status, row.Reason, row.Error, row.Metrics, row.Lost = results.StatusStopped, reason, message, noMetrics(), lost.Bound
+		return row, true, nil
+	}
 	return failedRow(row, reason, message), true, nil
 }
 

@@ -31,40 +31,75 @@ func Run(ctx context.Context, points []gridspec.Point, opt Options) (Outcome, er
 }
 
 func run(ctx context.Context, points []gridspec.Point, f *folder, opt *Options) (Outcome, error) {
-	notify := startNotifier(opt.Observer)
-	defer notify.close()
-	notify.push(func(o Observer) { o.SweepStarted(len(points)) })
+	s := startSession(ctx, f, opt, len(points))
+	defer s.notify.close()
+	s.ledger.extend(points, true)
+	d := s.dispatcher()
+	d.resolved = s.publish.resolved
+	return s.conclude(d.run(s.ctx, 0))
+}
 
-	publish := newPublisher(filepath.Join(opt.Dir, ResultsFile), opt.WriteResults)
-	ledger := newLedger(points, f.journal.results, opt, notify, publish.changed)
+// session is a folder in use: the journal and the results file are being written.
+type session struct {
+	opt     *Options
+	folder  *folder
+	notify  *notifier
+	publish *publisher
+	ledger  *ledger
+	commit  *committer
+	// caller is the context that was given. ctx ends with it, and when the journal cannot be written or the
+	// environment does not allow to go on.
+	caller, ctx context.Context
+	stop        context.CancelCauseFunc
+	journalErr  error
+}
+
+// startSession begins a sweep of about so many points. The caller closes the notifier when all is done.
+func startSession(ctx context.Context, f *folder, opt *Options, total int) *session {
+	s := &session{opt: opt, folder: f, caller: ctx, notify: startNotifier(opt.Observer)}
+	s.notify.push(func(o Observer) { o.SweepStarted(total) })
+	s.publish = newPublisher(filepath.Join(opt.Dir, ResultsFile), opt.WriteResults)
+	s.ledger = newLedger(f.journal.results, opt, s.notify, s.publish.changed)
 	if len(f.journal.results) == 0 {
-		publish.resolved()
+		s.publish.resolved()
 	}
-	publish.start(ledger.snapshot)
-
-	runCtx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	var journalErr error
-	commit := startCommitter(f.file, f.journal.size, ledger.durable, func(err error) {
-		journalErr = err
-		stop(err)
+	s.publish.start(s.ledger.snapshot)
+	s.ctx, s.stop = context.WithCancelCause(ctx)
+	s.commit = startCommitter(f.file, f.journal.size, s.ledger.durable, func(err error) {
+		s.journalErr = err
+		s.stop(err)
 	})
-	d := &dispatcher{opt: opt, points: points, ledger: ledger, commit: commit, notify: notify, resolved: publish.resolved, abort: stop}
-	loadErr := d.run(runCtx)
-	commit.close() // orders journalErr before its use
-	publish.finish()
+	return s
+}
+
+// dispatcher returns one for the points of the ledger.
+func (s *session) dispatcher() *dispatcher {
+	return &dispatcher{
+		opt: s.opt, points: s.ledger.points, ledger: s.ledger, commit: s.commit, notify: s.notify,
+		resolved: func() {}, abort: s.stop,
+	}
+}
+
+// conclude ends the session: what is finished is on the disk, and the results file holds it. LoadErr says that no
+// workload could be loaded.
+func (s *session) conclude(loadErr error) (Outcome, error) {
+	f, opt := s.folder, s.opt
+	s.commit.close() // orders journalErr before its use
+	s.publish.finish()
+	defer s.stop(nil)
 	stopped := new(EnvironmentError)
-	if journalErr == nil && errors.As(context.Cause(runCtx), &stopped) {
+	journalErr := s.journalErr
+	if journalErr == nil && errors.As(context.Cause(s.ctx), &stopped) {
 		journalErr = stopped
 	}
 	if loadErr != nil {
 		return Outcome{Journal: f.state(opt.semanticVersion)}, loadErr
 	}
 
-	rows := ledger.snapshot()
+	rows := s.ledger.snapshot()
 	out := Outcome{
-		Rows: rows, Counts: ledger.counts(rows), Journal: f.state(opt.semanticVersion),
-		Interrupted: ctx.Err() != nil && ledger.unsettled() > 0,
+		Rows: rows, Counts: s.ledger.counts(rows), Journal: f.state(opt.semanticVersion),
+		Interrupted: s.caller.Err() != nil && s.ledger.unsettled() > 0,
 	}
 	if !out.Interrupted {
 		out.Journal.Unused = f.journal.unused(rows, opt.semanticVersion)
@@ -76,15 +111,20 @@ func run(ctx context.Context, points []gridspec.Point, f *folder, opt *Options) 
 		journalErr = fmt.Errorf("%s cannot be written: %w; %d finished points are kept: make room and run the same sweep again for the others",
 			out.Journal.Path, results.FileCause(journalErr), len(rows))
 	default:
-		journalErr = f.checkJournal(commit.size)
+		journalErr = f.checkJournal(s.commit.size)
 	}
-	var resultsErr error
-	if publish.ready.Load() {
-		if resultsErr = publish.write(rows); resultsErr != nil {
-			resultsErr = fmt.Errorf("%s cannot be written: %w; its points are safe in %s: run the same sweep again to write it",
-				publish.path, results.FileCause(resultsErr), JournalFile)
-		}
-		out.ResultsWritten = resultsErr == nil && opt.WriteResults != nil
+	return out, errors.Join(journalErr, s.writeResults(&out))
+}
+
+// writeResults writes the results file for the last time, unless the older one is the better one.
+func (s *session) writeResults(out *Outcome) error {
+	if !s.publish.ready.Load() {
+		return nil
 	}
-	return out, errors.Join(journalErr, resultsErr)
+	if err := s.publish.write(out.Rows); err != nil {
+		return fmt.Errorf("%s cannot be written: %w; its points are safe in %s: run the same sweep again to write it",
+			s.publish.path, results.FileCause(err), JournalFile)
+	}
+	out.ResultsWritten = s.opt.WriteResults != nil
+	return nil
 }

@@ -152,6 +152,9 @@ func (j *sweepJob) print(out sweep.Outcome, t *results.Table) error {
 	}
 	c := out.Counts
 	counts := fmt.Sprintf("%s: %d ok, %d failed, %d skipped", plural(c.Total, "point"), c.OK, c.Failed, c.Skipped)
+	if c.Stopped > 0 {
+		counts += fmt.Sprintf(", %d stopped because they could no longer keep the SLA", c.Stopped)
+	}
 	if c.Reused > 0 {
 		counts += fmt.Sprintf("; %d simulated now, %d reused", c.Simulated, c.Reused)
 	}

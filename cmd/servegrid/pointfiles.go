@@ -78,6 +78,7 @@ func (j *sweepJob) keepsFiles() bool {
 func (j *sweepJob) simulateAndKeep(ctx context.Context, job sweep.Job) (*simcore.Report, error) {
 	var records []simcore.RequestRecord
 	out, err := planner.Run(ctx, job.Point.Config.Config, job.Point.Config.Planner, job.Workload, simcore.Options{
+		Bounds:  job.Bounds,
 		Records: func(r simcore.RequestRecord) { records = append(records, r) },
 	})
 	if err != nil {

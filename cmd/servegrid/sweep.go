@@ -188,6 +188,7 @@ func (j *sweepJob) options() sweep.Options {
 		MemoryLimit:  int64(j.spec.Execution.MaxMemory),
 		Timeout:      j.flags.timeout,
 		Retry:        sweep.Retry(j.flags.retry),
+		StopLost:     j.stopsLost(),
 		Fresh:        j.flags.fresh,
 		Stdin:        j.state.stdin,
 		ContentID:    gridspec.Point.ContentID,
@@ -204,6 +205,12 @@ func (j *sweepJob) options() sweep.Options {
 		opt.Simulate = j.simulateAndKeep
 	}
 	return opt
+}
+
+// stopsLost reports whether points end once they have lost the SLA, as the spec asks. Where the objective is how many
+// requests keep it, losing it is no reason to.
+func (j *sweepJob) stopsLost() bool {
+	return j.spec.Execution.StopWhenSLALost && !results.CountsSLA(j.objectives())
 }
 
 // loadWorkload loads a workload and keeps what people should know about it.

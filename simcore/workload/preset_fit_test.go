@@ -146,6 +146,9 @@ func published() Statistics {
 // TestPresetFits compares each preset with its trace, in size as the trace is, and keeps the tables of
 // docs/workloads.md.
 func TestPresetFits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("draws whole presets and reads whole traces")
+	}
 	traces := realStatistics(t)
 	path := filepath.Join(moduleRoot(t), "docs", "workloads.md")
 	text, err := os.ReadFile(path)
