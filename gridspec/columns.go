@@ -32,6 +32,10 @@ func (s *Spec) Columns() []Column {
 	return out
 }
 
+// SearchRound is the column and path of the axis value by which a search says in which of its batches it asked for a
+// point.
+const SearchRound = "search_round"
+
 const (
 	replicateColumn = "replicate"
 	// gpusColumn is the number of GPUs; a derived value of this name replaces the built-in one.
@@ -40,7 +44,7 @@ const (
 
 // fixedColumns lists the columns that every result has besides its metrics.
 func fixedColumns() []string {
-	return []string{"id", "status", "reason", "error", "wall_s", replicateColumn, workloadPath}
+	return []string{"id", "status", "reason", "error", "wall_s", replicateColumn, workloadPath, SearchRound, "limiting_resource"}
 }
 
 // shortName is the last part of a key path. Parts that say little by themselves take the part before in front:

@@ -38,8 +38,8 @@ func (t *Table) Analysis() Analysis {
 	return a
 }
 
-// MarkFrontier adds the boolean column on_frontier to the table and, when there are constraints, feasible, and notes
-// in the metadata which analysis they follow. Only feasible rows can be on the frontier or dominate; a row without a
+// MarkFrontier adds the boolean column on_frontier to the table and, when there are constraints, feasible, and, when there
+// are replicates, within_noise_of_frontier, and notes in the metadata which analysis they follow. Only feasible rows can be on the frontier or dominate; a row without a
 // value in an objective never is. Replicates of one configuration count once, with the mean of their figures, and
 // share their marks. The error lists every unknown column.
 func MarkFrontier(t *Table, a Analysis) error {
@@ -52,11 +52,20 @@ func MarkFrontier(t *Table, a Analysis) error {
 	if err != nil {
 		return err
 	}
-	t.deleteColumns(FeasibleColumn, FrontierColumn)
+	var near []bool
+	if c.Replicated() {
+		if near, err = c.withinNoise(t, a, feasible, on); err != nil {
+			return err
+		}
+	}
+	t.deleteColumns(FeasibleColumn, FrontierColumn, NoiseColumn)
 	if len(a.Constraints) > 0 {
 		t.Add(boolColumn(FeasibleColumn, "Whether the point keeps every constraint.", c.spread(feasible)))
 	}
 	t.Add(boolColumn(FrontierColumn, "Whether no other feasible point is at least as good in every objective and better in one.", c.spread(on)))
+	if near != nil {
+		t.Add(boolColumn(NoiseColumn, noiseDoc, c.spread(near)))
+	}
 	t.Metadata.Objectives, t.Metadata.Constraints, t.Metadata.FrontierBy = a.Objectives, a.Constraints, a.By
 	return nil
 }

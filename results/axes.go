@@ -135,7 +135,7 @@ func reservedNames() map[string]bool {
 	for _, f := range metrics.Fields() {
 		taken[f.Name] = true
 	}
-	for _, name := range []string{replicateColumn, CommandColumn, FeasibleColumn, FrontierColumn} {
+	for _, name := range []string{replicateColumn, LimitingColumn, CommandColumn, FeasibleColumn, FrontierColumn, NoiseColumn} {
 		taken[name] = true
 	}
 	return taken

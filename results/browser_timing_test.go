@@ -229,7 +229,7 @@ func TestExtrapolationIsAlwaysShown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		shown := slices.ContainsFunc(p.Columns, func(c reportColumn) bool { return c.Name == extrapolatedColumn })
+		shown := slices.ContainsFunc(p.columns, func(c *Column) bool { return c.Name == extrapolatedColumn })
 		if shown != (share > 0) {
 			t.Errorf("with a share of %g the column is there: %v", share, shown)
 		}

@@ -64,22 +64,6 @@ func (t *Table) singles() *Candidates {
 // Replicated reports whether some candidate has more than one row.
 func (c *Candidates) Replicated() bool { return len(c.Rows) < len(c.Of) }
 
-// Deviation returns the population standard deviation of a column of the original table over the counted rows of a
-// candidate. It is NaN when there is no number.
-func (c *Candidates) Deviation(column *Column, candidate int) float64 {
-	values, err := column.Float64s()
-	if err != nil {
-		return math.NaN()
-	}
-	mean, sum, n := meanOf(values, c.Counted[candidate]), 0.0, 0.0
-	for _, row := range c.Counted[candidate] {
-		if v := values[row]; !math.IsNaN(v) {
-			sum, n = sum+(v-mean)*(v-mean), n+1
-		}
-	}
-	return math.Sqrt(sum / n)
-}
-
 // repeated reports whether two of the rows have the same value.
 func repeated(c *Column, rows []int) bool {
 	seen := map[gridspec.Value]bool{}

@@ -65,12 +65,32 @@ func TestReplicatesAreOneCandidate(t *testing.T) {
 	if got := c.Table.Column("request_throughput_rps").Floats; !slices.Equal(got, []float64{40, 52.5}) {
 		t.Errorf("means %v", got)
 	}
-	if got := c.Deviation(table.Column("request_throughput_rps"), 1); got != 2.5 {
-		t.Errorf("deviation %v; want 2.5", got)
+	if got, want := c.Interval(table.Column("request_throughput_rps"), 1), 12.706205*2.5; math.Abs(got-want) > 1e-9 {
+		t.Errorf("interval %v; want %v", got, want)
 	}
 }
 
 // A file whose columns do not tell the configurations apart must not merge them.
+// A configuration of which a replicate was stopped has lost the SLA, whatever the others have.
+func TestStoppedReplicatesCount(t *testing.T) {
+	var rows []Row
+	for n := range 2 {
+		rows = append(rows, replicateAxis(rowOf(10, intAxis("workers", "deployment.workers", 1)), n))
+		rows = append(rows, replicateAxis(rowOf(90, intAxis("workers", "deployment.workers", 2)), n))
+	}
+	rows[3].Status, rows[3].Reason, rows[3].Metrics = StatusStopped, "sla_lost", nil
+	table := NewTable(rows, Metadata{Objectives: maxRate})
+	if err := MarkFrontier(table, table.Analysis()); err != nil {
+		t.Fatal(err)
+	}
+	if on := table.Column(FrontierColumn).Bools; !slices.Equal(on, []bool{true, false, true, false}) {
+		t.Errorf("on the frontier: %v", on)
+	}
+	if c := table.Candidates(); c.Table.Column("status").Strings[1] != string(StatusStopped) {
+		t.Errorf("the configuration is %s", c.Table.Column("status").Strings[1])
+	}
+}
+
 func TestUnclearReplicatesStandAlone(t *testing.T) {
 	table := readContent(t, "replicate,rate\n0,1.5\n1,2.5\n0,3.5\n1,4.5\n")
 	if c := table.Candidates(); c.Replicated() || c.Table != table {

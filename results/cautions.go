@@ -43,10 +43,22 @@ func WholePercent(share float64) string {
 
 // okRows lists the candidates that were simulated; those of a file without a status all were.
 func (c *Candidates) okRows() []int {
+	if c.Table.Column("status") != nil {
+		return c.withStatus(StatusOK)
+	}
+	rows := make([]int, c.Table.Rows())
+	for row := range rows {
+		rows[row] = row
+	}
+	return rows
+}
+
+// withStatus lists the candidates that ended so.
+func (c *Candidates) withStatus(s Status) []int {
 	status := c.Table.Column("status")
 	var rows []int
 	for row := range c.Table.Rows() {
-		if status == nil || status.Text(row) == string(StatusOK) {
+		if status != nil && status.Text(row) == string(s) {
 			rows = append(rows, row)
 		}
 	}

@@ -72,10 +72,13 @@ type CliffPoint struct {
 	// Figures are those of the bounded columns; the worst where several configurations share the
 	// value, and 0 where the column holds text.
 	Figures []float64 `json:"figures"`
+	// Stopped says that a simulation ended as soon as the SLA was lost, so that it has no figures; they are 0 if no other
+	// has any.
+	Stopped bool `json:"stopped"`
 }
 
 // Cliffs finds where an axis loses the SLA, curve by curve, in order of first appearance. Points that failed, or lack a
-// figure, are left out. A value keeps the SLA when the means over its replicates do; each replicate has an edge of its own
+// figure, are left out; those that were stopped because they had lost it count as lost. A value keeps the SLA when the means over its replicates do; each replicate has an edge of its own
 // too, which says how sure the edge is.
 func (t *Table) Cliffs(search CliffSearch) ([]Cliff, error) {
 	t.takeForMetrics(Analysis{Constraints: slices.DeleteFunc(slices.Clone(search.Constraints), func(c Constraint) bool {
@@ -120,6 +123,8 @@ type cliffFinder struct {
 	bounded [][]float64
 	// keeps says by candidate, and keepsRow by row of the table, whether the SLA is kept; usable which candidates count.
 	keeps, keepsRow, usable []bool
+	// stopped says which candidates have lost the SLA without figures to show.
+	stopped []bool
 }
 
 func (f *cliffFinder) names() []string {
@@ -163,7 +168,10 @@ func (f *cliffFinder) prepare(search CliffSearch) error {
 	if err := errors.Join(problems[:]...); err != nil {
 		return err
 	}
-	f.usable = make([]bool, shown.Rows())
+	f.usable, f.stopped = make([]bool, shown.Rows()), make([]bool, shown.Rows())
+	for _, row := range f.candidates.withStatus(StatusStopped) {
+		f.stopped[row], f.usable[row] = true, chosen[row] && !axis.Null[row]
+	}
 	for _, row := range f.candidates.okRows() {
 		f.usable[row] = chosen[row] && !axis.Null[row]
 	}
@@ -198,7 +206,7 @@ func (f *cliffFinder) readFigures(shown *Table) error {
 		}
 		f.bounded = append(f.bounded, values)
 		for row := range f.usable {
-			f.usable[row] = f.usable[row] && !column.Null[row]
+			f.usable[row] = f.usable[row] && (!column.Null[row] || f.stopped[row])
 		}
 	}
 	return nil
@@ -239,7 +247,7 @@ func (f *cliffFinder) curve(rows []int) Cliff {
 	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(f.at[a], f.at[b]) })
 	runs := f.runs(rows)
 	for _, row := range rows {
-		p := CliffPoint{Value: f.at[row], Kept: f.keeps[row], Figures: f.figures(row)}
+		p := CliffPoint{Value: f.at[row], Kept: f.keeps[row], Figures: f.figures(row), Stopped: f.stopped[row]}
 		for _, r := range f.candidates.Counted[row] {
 			p.Runs++
 			if f.keepsRow[r] {
@@ -274,7 +282,9 @@ func (f *cliffFinder) curve(rows []int) Cliff {
 func (f *cliffFinder) figures(row int) []float64 {
 	out := make([]float64, len(f.bounded))
 	for i, values := range f.bounded {
-		out[i] = values[row]
+		if !f.stopped[row] {
+			out[i] = values[row]
+		}
 	}
 	return out
 }
@@ -282,13 +292,17 @@ func (f *cliffFinder) figures(row int) []float64 {
 // merged is a value that several configurations share: it keeps the SLA when all do.
 func (f *cliffFinder) merged(a, b CliffPoint) CliffPoint {
 	for i, c := range f.Constraints {
+		if a.Stopped || b.Stopped {
+			a.Figures[i] = cmp.Or(a.Figures[i], b.Figures[i])
+			continue
+		}
 		if c.Operator == ">" || c.Operator == ">=" {
 			a.Figures[i] = min(a.Figures[i], b.Figures[i])
 		} else {
 			a.Figures[i] = max(a.Figures[i], b.Figures[i])
 		}
 	}
-	return CliffPoint{Value: a.Value, Kept: a.Kept && b.Kept, Runs: a.Runs + b.Runs, Keeping: a.Keeping + b.Keeping, Figures: a.Figures}
+	return CliffPoint{Value: a.Value, Kept: a.Kept && b.Kept, Runs: a.Runs + b.Runs, Keeping: a.Keeping + b.Keeping, Figures: a.Figures, Stopped: a.Stopped || b.Stopped}
 }
 
 // runs are the curves of single replicates that have all values of the axis: whether each value, in order, keeps the SLA.

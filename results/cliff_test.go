@@ -52,6 +52,7 @@ func TestCliffs(t *testing.T) {
 			[]string{"kept at x 1, lost from 2 on", "kept at all values of x"}},
 		{"one curve of several", "gpu,x,y\nh200,1,1\nb200,1,1\nh200,2,9\nb200,2,1\n", "x", "y < 5 && gpu == b200", nil, []string{"kept at all values of x"}},
 		{"all in one", "gpu,x,y\nh200,1,1\nb200,1,1\nh200,2,9\nb200,2,1\n", "x", "y < 5", []string{}, []string{"kept at x 1, lost from 2 on"}},
+		{"points that were stopped have lost the SLA", "status,x,y\nok,1,1\nok,2,4\nstopped,3,\nstopped,4,\n", "x", "y < 5", nil, []string{"kept at x 2, lost from 3 on"}},
 		{"points that failed do not count", "status,x,y\nok,1,1\nfailed,2,\nok,3,1\nok,4,9\n", "x", "y < 5", nil, []string{"kept at x 3, lost from 4 on"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

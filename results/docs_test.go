@@ -160,6 +160,8 @@ func resultsPage(docs map[string]string) string {
 	b.WriteString("\n## Metrics\n\nThey have the names and the definitions of the DynoSim report. A percentile q is the sample at rank `round((n-1)*q/100)` of the\n" +
 		"sorted samples, without interpolation. The standard deviation is that of the population.\n\n")
 	columnTable(&b, metricRows())
+	b.WriteString("\nThe last column is a word of them; [analysis.md](analysis.md#where-the-time-goes) says how to read it with the shares.\n\n")
+	fixedTable(&b, []fixedColumn{limitColumn})
 	b.WriteString("\n## Settings\n\n" + settingsText)
 	var rows [][4]string
 	for _, s := range settings() {

@@ -132,6 +132,7 @@ func (t *Table) describe() {
 			known[f.name] = columnInfo{Unit: f.unit, Doc: f.doc, Role: f.role}
 		}
 	}
+	known[LimitingColumn] = columnInfo{Doc: limitColumn.doc, Role: limitColumn.role}
 	known[CommandColumn] = columnInfo{Doc: commandDoc, Role: RolePoint}
 	for _, c := range t.Columns {
 		info, ok := known[c.Name]

@@ -15,6 +15,8 @@ type ReportData struct {
 	// Table holds the points: from [NewTable], or [ReadTable] for a file of any origin. Its commands, when it has any
 	// (see [Table.AddCommands]), are shown with each point.
 	Table *Table
+	// Source names the results in the command lines that the page shows; empty means results.parquet.
+	Source string
 	// Analysis says what the frontier optimises; infeasible points are crosses. Without objectives those of the
 	// table's metadata count, then [DefaultObjectives]. Objectives that are no numeric column of the table are left
 	// out of the report.
@@ -26,10 +28,11 @@ var reportFiles embed.FS
 
 // The report's style sheet and scripts, in the order in which the page needs them.
 var (
-	reportStyles  = []string{"report/chart.css", "report/table.css"}
+	reportStyles  = []string{"report/chart.css", "report/limits.css", "report/table.css"}
 	reportScripts = []string{
-		"report/data.js", "report/timing.js", "report/color.js", "report/frontier.js", "report/chart.js",
-		"report/legend.js", "report/details.js", "report/filter.js", "report/table.js", "report/multiples.js", "report/main.js",
+		"report/data.js", "report/selection.js", "report/timing.js", "report/color.js", "report/frontier.js", "report/bounds.js", "report/chart.js",
+		"report/brush.js", "report/legend.js", "report/details.js", "report/filter.js", "report/table.js", "report/multiples.js", "report/limits.js",
+		"report/sections.js", "report/link.js", "report/main.js",
 	}
 )
 

@@ -1,31 +1,36 @@
 package results
 
 import (
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/servegrid/servegrid/gridspec"
-	"github.com/servegrid/servegrid/simcore/metrics"
 )
 
 // reportPayload is the data inside a report, column by column to keep the file small.
 type reportPayload struct {
-	Title       string         `json:"title"`
-	Rows        int            `json:"rows"`
-	Columns     []reportColumn `json:"columns"`
-	Objectives  []Objective    `json:"objectives"`
-	Constraints []reportBound  `json:"constraints"`
-	By          []string       `json:"by"`
-	Infeasible  []int          `json:"infeasible"`
-	Frontier    []int          `json:"frontier"`
-	// Candidates holds the candidate of each row, Counted whether the row counts; both only with replicates.
-	Candidates []int  `json:"candidates,omitempty"`
-	Counted    []bool `json:"counted,omitempty"`
-	// Closest holds, for each traffic without a frontier, the point that misses the constraints by least.
-	Closest []reportClosest `json:"closest"`
+	Title       string        `json:"title"`
+	Rows        int           `json:"rows"`
+	Objectives  []Objective   `json:"objectives"`
+	Constraints []reportBound `json:"constraints"`
+	By          []string      `json:"by"`
+	// KeepFirst and Epsilon are the options of the frontier.
+	KeepFirst bool      `json:"keepFirst"`
+	Epsilon   []Epsilon `json:"epsilon"`
+	// Limits are the figures that the page offers to bound.
+	Limits []reportLimit `json:"limits"`
+	// Marks has the bits mark… of each row.
+	Marks []byte `json:"marks"`
+	// Candidates holds the candidate of each row as little-endian uint32; only with replicates. TQuantiles are then the
+	// factors of the intervals, by the number of rows that count.
+	Candidates []byte    `json:"candidates,omitempty"`
+	TQuantiles []float64 `json:"tQuantiles,omitempty"`
 	// Cliffs say where axes lose the SLA.
 	Cliffs []reportCliff `json:"cliffs"`
 	// Cautions are those of [Candidates.Cautions].
@@ -35,22 +40,25 @@ type reportPayload struct {
 	Versions  map[string]string `json:"versions"`
 	Workloads map[string]string `json:"workloads"`
 	Constants []reportConstant  `json:"constants"`
+	// Source names the results for command lines; the others are what they state themselves.
+	Source         string      `json:"source"`
+	OwnBy          []string    `json:"ownBy"`
+	OwnConstraints []string    `json:"ownConstraints"`
+	OwnObjectives  []Objective `json:"ownObjectives"`
+
+	data    ReportData
+	columns []*Column
 }
 
-// reportColumn is a column without its equal rows: strings are numbers into Words.
-type reportColumn struct {
-	Name string `json:"name"`
-	Unit string `json:"unit"`
-	Doc  string `json:"doc"`
-	Role Role   `json:"role"`
-	Kind string `json:"kind"`
-	// Better is "higher", "lower" or "".
-	Better string   `json:"better"`
-	Words  []string `json:"words,omitempty"`
-	Values []any    `json:"values"`
-}
+// The bits of a row's marks.
+const (
+	markFrontier   = 1 << iota // on the frontier
+	markInfeasible             // misses a constraint
+	markFixed                  // misses a constraint that the page cannot move
+	markCounted                // counts among the replicates of its candidate
+)
 
-// reportBound is a constraint. Bound is null when it is no number.
+// reportBound is a constraint. Bound is null when the page cannot move it, since it bounds no range of numbers.
 type reportBound struct {
 	Text     string   `json:"text"`
 	Column   string   `json:"column"`
@@ -58,9 +66,10 @@ type reportBound struct {
 	Bound    *float64 `json:"bound"`
 }
 
-type reportClosest struct {
-	Row    int    `json:"row"`
-	Misses string `json:"misses"`
+// reportLimit is something to bound, with the columns that measure it, the usual one first.
+type reportLimit struct {
+	Name    string   `json:"name"`
+	Columns []string `json:"columns"`
 }
 
 // reportConstant is a setting or column with one value.
@@ -69,23 +78,23 @@ type reportConstant struct {
 	Value string `json:"value"`
 }
 
-// reportCommands shares what all commands start with.
-type reportCommands struct {
-	Prefix string   `json:"prefix"`
-	Rests  []string `json:"rests"`
-}
-
 func newReportPayload(d ReportData) (*reportPayload, error) {
 	marked := *d.Table
-	marked.deleteColumns(FrontierColumn, FeasibleColumn)
+	marked.deleteColumns(FrontierColumn, FeasibleColumn, NoiseColumn)
 	commands := marked.Column(CommandColumn)
 	marked.deleteColumns(CommandColumn)
 	d.Table = &marked
 	d.Objectives = reportObjectives(d)
 	p := &reportPayload{
 		Title: d.Title, Rows: marked.Rows(), Objectives: d.Objectives, Constraints: reportBounds(d.Constraints), By: []string{},
-		Infeasible: []int{}, Frontier: []int{}, Closest: []reportClosest{}, Cliffs: []reportCliff{}, Cautions: []string{}, Spec: marked.Metadata.Spec, Versions: marked.Metadata.Versions,
-		Workloads: marked.Metadata.Workloads, Commands: newReportCommands(commands),
+		KeepFirst: d.Ties == KeepFirst, Epsilon: d.Epsilon, Limits: []reportLimit{}, Marks: make([]byte, marked.Rows()),
+		Cliffs: []reportCliff{}, Cautions: []string{}, Spec: marked.Metadata.Spec, Versions: marked.Metadata.Versions,
+		Workloads: marked.Metadata.Workloads, Commands: newReportCommands(commands), Source: cmp.Or(d.Source, "results.parquet"),
+		OwnBy:          marked.Metadata.FrontierBy,
+		OwnConstraints: []string{}, OwnObjectives: marked.Metadata.Objectives,
+	}
+	for _, c := range marked.Metadata.Constraints {
+		p.OwnConstraints = append(p.OwnConstraints, c.String())
 	}
 	p.By = append(p.By, d.By...)
 	if len(d.Objectives) > 0 {
@@ -93,10 +102,60 @@ func newReportPayload(d ReportData) (*reportPayload, error) {
 			return nil, err
 		}
 	}
-	marked.deleteColumns(FrontierColumn, FeasibleColumn)
+	marked.deleteColumns(FrontierColumn, FeasibleColumn, NoiseColumn)
 	p.Cliffs = reportCliffs(d)
-	p.Constants, p.Columns = reportConstants(d), reportColumns(d)
+	p.Constants = reportConstants(d)
+	p.data = d
+	for _, c := range marked.Columns {
+		if !d.hides(c) {
+			p.columns = append(p.columns, c)
+		}
+	}
+	p.Limits = append(p.Limits, reportLimits(p.columns)...)
 	return p, nil
+}
+
+// WriteJSON writes the payload a column at a time, so that a large table is never in memory twice.
+func (p *reportPayload) WriteJSON(w io.Writer) error {
+	head, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(w, `%s,"columns":[`, head[:len(head)-1]); err != nil {
+		return err
+	}
+	exact := p.exact()
+	for i, c := range p.columns {
+		column, err := json.Marshal(newReportColumn(c, exact[c.Name])) // escapes <, > and &
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			column = append([]byte(",\n"), column...)
+		}
+		if _, err := w.Write(column); err != nil {
+			return err
+		}
+	}
+	_, err = io.WriteString(w, "]}")
+	return err
+}
+
+// exact names the columns that the page computes with.
+func (p *reportPayload) exact() map[string]bool {
+	names := map[string]bool{}
+	for _, o := range p.Objectives {
+		names[o.Name] = true
+	}
+	for _, c := range p.Constraints {
+		names[c.Column] = true
+	}
+	for _, l := range p.Limits {
+		for _, name := range l.Columns {
+			names[name] = true
+		}
+	}
+	return names
 }
 
 // mark fills in the frontier and what else follows from the analysis.
@@ -104,38 +163,64 @@ func (p *reportPayload) mark(d ReportData) error {
 	if err := MarkFrontier(d.Table, d.Analysis); err != nil {
 		return err
 	}
-	p.Frontier = rowsWhere(d.Table.Column(FrontierColumn), true)
-	if len(d.Constraints) > 0 {
-		p.Infeasible = rowsWhere(d.Table.Column(FeasibleColumn), false)
-	}
+	p.setMarks(d.Table.Column(FrontierColumn), true, markFrontier)
+	p.setMarks(d.Table.Column(FeasibleColumn), false, markInfeasible)
 	c := d.Table.Candidates()
-	if c.Replicated() {
-		p.Candidates, p.Counted = c.Of, make([]bool, len(c.Of))
-		for _, rows := range c.Counted {
-			for _, row := range rows {
-				p.Counted[row] = true
-			}
+	var fixed []Constraint
+	for i, bound := range p.Constraints {
+		if bound.Bound == nil {
+			fixed = append(fixed, d.Constraints[i])
+		}
+	}
+	keeps, err := Feasible(c.Table, fixed)
+	if err != nil {
+		return err
+	}
+	for row, candidate := range c.Of {
+		if !keeps[candidate] {
+			p.Marks[row] |= markFixed
 		}
 	}
 	p.Cautions = append(p.Cautions, c.Cautions(d.Analysis)...)
-	groups, err := c.Table.Groups(d.By)
-	on := c.Table.Column(FrontierColumn)
-	for _, rows := range groups {
-		if slices.ContainsFunc(rows, func(row int) bool { return on.Bools[row] }) {
-			continue
-		}
-		if row, misses := d.Closest(c.Table, rows); misses != nil {
-			p.Closest = append(p.Closest, reportClosest{Row: c.Rows[row][0], Misses: JoinMisses(misses)})
+	if c.Replicated() {
+		p.addCandidates(c)
+	}
+	return nil
+}
+
+// setMarks sets a bit of the rows where a column, if there is one, has a value.
+func (p *reportPayload) setMarks(c *Column, value bool, bit byte) {
+	if c == nil {
+		return
+	}
+	for row, v := range c.Bools {
+		if v == value {
+			p.Marks[row] |= bit
 		}
 	}
-	return err
+}
+
+func (p *reportPayload) addCandidates(c *Candidates) {
+	most := 0
+	for _, rows := range c.Counted {
+		most = max(most, len(rows))
+		for _, row := range rows {
+			p.Marks[row] |= markCounted
+		}
+	}
+	for _, candidate := range c.Of {
+		p.Candidates = binary.LittleEndian.AppendUint32(p.Candidates, uint32(candidate))
+	}
+	for n := range most + 1 {
+		p.TQuantiles = append(p.TQuantiles, tFactor(n))
+	}
 }
 
 func reportBounds(constraints []Constraint) []reportBound {
 	out := []reportBound{}
 	for _, c := range constraints {
 		b := reportBound{Text: c.String(), Column: c.Column, Operator: c.Operator}
-		if size := c.size(); !math.IsNaN(size) && !math.IsInf(size, 0) {
+		if size := c.size(); !math.IsNaN(size) && !math.IsInf(size, 0) && c.Operator != "==" && c.Operator != "!=" {
 			b.Bound = &size
 		}
 		out = append(out, b)
@@ -169,31 +254,47 @@ func reportObjectives(d ReportData) []Objective {
 	return out
 }
 
-// reportColumns leaves out the columns whose rows are all equal, apart from the status, the axes, what the analysis
-// uses and what qualifies the other figures.
-func reportColumns(d ReportData) []reportColumn {
-	better := map[string]metrics.Direction{}
-	for _, f := range metrics.Fields() {
-		better[f.Name] = f.Better
-	}
-	out := []reportColumn{}
-	for _, c := range d.Table.Columns {
-		if d.hides(c) {
-			continue
+// reportLimits finds what the page offers to bound: latencies, GPUs and cost, as far as they differ between rows.
+func reportLimits(columns []*Column) []reportLimit {
+	var out []reportLimit
+	for _, family := range limitFamilies {
+		l := reportLimit{Name: family.name, Columns: []string{}}
+		for _, name := range family.columns {
+			if slices.ContainsFunc(columns, func(c *Column) bool { return c.Name == name && c.numeric() && !c.constant() }) {
+				l.Columns = append(l.Columns, name)
+			}
 		}
-		r := reportColumn{Name: c.Name, Unit: c.Unit, Doc: c.Doc, Role: c.Role, Values: make([]any, c.Len())}
-		switch better[c.Name] {
-		case metrics.HigherIsBetter:
-			r.Better = "higher"
-		case metrics.LowerIsBetter:
-			r.Better = "lower"
+		if len(l.Columns) > 0 {
+			out = append(out, l)
 		}
-		r.fill(c)
-		out = append(out, r)
 	}
 	return out
 }
 
+type limitFamily struct {
+	name    string
+	columns []string
+}
+
+// limitFamilies are the figures that SLAs and budgets bound; of a latency the tail first, since that is what is promised.
+var limitFamilies = []limitFamily{
+	{"Time to first token", statisticsOf("ttft_ms")},
+	{"Time between tokens", append(statisticsOf("tpot_ms"), statisticsOf("itl_ms")...)},
+	{"Request latency", statisticsOf("e2e_latency_ms")},
+	{"GPUs", []string{"gpus", "mean_gpus"}},
+	{"Cost", []string{"cost_usd_per_mtok_output", "cost_usd_per_mtok_input", "cost_usd"}},
+}
+
+func statisticsOf(figure string) []string {
+	columns := []string{}
+	for _, s := range []string{"p99_", "p95_", "p90_", "median_", "mean_"} {
+		columns = append(columns, s+figure)
+	}
+	return columns
+}
+
+// hides leaves out the columns whose rows are all equal, apart from the status, the axes, what the analysis uses and what
+// qualifies the other figures.
 func (d ReportData) hides(c *Column) bool {
 	used := d.qualifies(c) ||
 		slices.ContainsFunc(d.Objectives, func(o Objective) bool { return o.Name == c.Name }) ||
@@ -213,47 +314,6 @@ func (d ReportData) qualifies(c *Column) bool {
 		return rejected != nil && d.qualifies(rejected)
 	}
 	return false
-}
-
-func (r *reportColumn) fill(c *Column) {
-	r.Kind = "number"
-	switch c.Kind {
-	case gridspec.KindString:
-		r.Kind = "string"
-	case gridspec.KindBool:
-		r.Kind = "bool"
-	}
-	codes := map[string]int{}
-	for row := range r.Values {
-		v, ok := c.Value(row)
-		switch {
-		case !ok:
-		case c.Kind == gridspec.KindString:
-			code, known := codes[v.Str]
-			if !known {
-				code = len(r.Words)
-				codes[v.Str] = code
-				r.Words = append(r.Words, v.Str)
-			}
-			r.Values[row] = code
-		case c.Kind == gridspec.KindFloat:
-			r.Values[row] = shortFloat(v.Float)
-		default:
-			r.Values[row] = c.plain(row)
-		}
-	}
-}
-
-// shortFloat rounds to seven digits, more than any figure on the page shows, to keep the file small.
-func shortFloat(v float64) any {
-	if math.IsInf(v, 0) || math.IsNaN(v) {
-		return nil
-	}
-	short, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 7, 64), 64)
-	if err != nil {
-		return v
-	}
-	return short
 }
 
 // reportConstants lists the settings that are equal at all points, then the columns whose rows are equal.
@@ -285,23 +345,4 @@ func constantText(v any) string {
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	}
 	return ""
-}
-
-// newReportCommands cuts off what all commands share. It is nil unless every row has one.
-func newReportCommands(column *Column) *reportCommands {
-	if column == nil || column.Kind != gridspec.KindString || slices.Contains(column.Null, true) || column.Len() == 0 {
-		return nil
-	}
-	prefix := column.Strings[0]
-	for _, command := range column.Strings {
-		for !strings.HasPrefix(command, prefix) {
-			_, size := utf8.DecodeLastRuneInString(prefix)
-			prefix = prefix[:len(prefix)-size]
-		}
-	}
-	c := &reportCommands{Prefix: prefix, Rests: make([]string, column.Len())}
-	for row, command := range column.Strings {
-		c.Rests[row] = command[len(prefix):]
-	}
-	return c
 }

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -117,6 +118,35 @@ var derivedColumns = []fixedColumn{
 		func(r *Row) gridspec.Value { return text(r.Point.Workload.Label()) }},
 	{"gpus", "GPUs", "GPUs that the configuration asks for. Where a planner changes the workers, `mean_gpus` says how many there were.", RolePoint, gridspec.KindInt,
 		func(r *Row) gridspec.Value { return integer(r.Point.Config.GPUs()) }},
+}
+
+// limitColumn says in a word what the columns of the limits say in numbers. Text is nothing to compare, so that it is no
+// metric.
+var limitColumn = fixedColumn{LimitingColumn, "", limitDoc(), RolePoint, gridspec.KindString, limitingResource}
+
+// LimitingColumn names what kept requests waiting most.
+const LimitingColumn = "limiting_resource"
+
+func limitDoc() string {
+	var names []string
+	for _, l := range metrics.LimitFields() {
+		names = append(names, l.Resource)
+	}
+	return fmt.Sprintf("What kept requests from being admitted most, by the largest of the limited_by columns: %s. It is %s where these sum to %s at most, so that the load is what limits.",
+		strings.Join(names, ", "), metrics.LimitNone, WholePercent(metrics.LimitedThreshold))
+}
+
+func limitingResource(r *Row) gridspec.Value {
+	fields := metrics.Fields()
+	var shares []float64
+	for _, l := range metrics.LimitFields() {
+		at := slices.IndexFunc(fields, func(f metrics.Field) bool { return f.Name == l.Field })
+		if r.Status != StatusOK || at >= len(r.Metrics) || math.IsNaN(r.Metrics[at]) {
+			return missing
+		}
+		shares = append(shares, r.Metrics[at])
+	}
+	return text(metrics.LimitingResource(shares))
 }
 
 // provenanceSettings are the columns that say where the figures come from and are settings too: an axis of one is the
@@ -267,6 +297,9 @@ func (t *Table) addMetrics(rows []Row) {
 		if f.Optional && !wanted && c.allNull() {
 			continue
 		}
+		t.Columns = append(t.Columns, c)
+	}
+	if c := limitColumn.build(rows); !c.allNull() {
 		t.Columns = append(t.Columns, c)
 	}
 }

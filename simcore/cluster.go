@@ -225,6 +225,7 @@ func (c *cluster) finish(id int32, now float64) {
 
 // dispatch hands requests that waited in the router to their workers.
 func (c *cluster) dispatch(kept []router.Dispatch, now float64) {
+	c.env.Kept.Add(-len(kept), now)
 	for _, d := range kept {
 		c.submit(d.Request, d.Worker, now, now)
 	}
@@ -254,8 +255,12 @@ func (c *cluster) release(now float64) error {
 // route hands a request to a worker, unless the router keeps it.
 func (c *cluster) route(request int32, routed, now float64) error {
 	worker, err := c.router.Arrive(now, request)
-	if err != nil || worker == router.Queued {
+	if err != nil {
 		return err
+	}
+	if worker == router.Queued {
+		c.env.Kept.Add(1, now)
+		return nil
 	}
 	c.submit(request, worker, routed, now)
 	return nil

@@ -58,6 +58,7 @@ type Handoff struct {
 	// DecodeRouteOverlap is the router's view of the prompt tokens in the decode worker's cache.
 	DecodeRouteOverlap int32
 
+	parts LatencyParts
 	fresh int   // tokens that the decode worker did not have
 	asked int32 // place among the requests that have asked for room on a decode worker
 }
@@ -220,7 +221,7 @@ func (d *disaggregated) loop() error {
 			return err
 		}
 		for d.transfers.soonest() <= now {
-			d.actions.push(action{actActivate, d.transfers.pop().id})
+			d.arrive(d.transfers.pop().id, now)
 		}
 		d.wake(d.tiers.TakeLoaded(now), now)
 		if !d.rules.ArrivalsBeforePasses {
@@ -371,8 +372,12 @@ func (d *disaggregated) route(r int32, routed, now float64) error {
 		return nil
 	}
 	worker, err := d.prefillRouter.Arrive(now, r)
-	if err != nil || worker == router.Queued {
+	if err != nil {
 		return err
+	}
+	if worker == router.Queued {
+		d.prefill.Kept.Add(1, now)
+		return nil
 	}
 	d.submit(r, worker, routed, now)
 	return nil
@@ -380,6 +385,7 @@ func (d *disaggregated) route(r int32, routed, now float64) error {
 
 // dispatch hands requests that waited in the router to their prefill workers.
 func (d *disaggregated) dispatch(kept []router.Dispatch, now float64) {
+	d.prefill.Kept.Add(-len(kept), now)
 	for _, k := range kept {
 		d.submit(k.Request, k.Worker, now, now)
 	}
@@ -539,7 +545,14 @@ func (d *disaggregated) transfer(r int32, now float64) {
 		return
 	}
 	ms := float64(tokens) * float64(c.KVBytesPerToken) / (c.KVTransferBandwidth * 1e9) * 1000
+	d.decodeWorkers[d.decode.Requests[r].Worker].Arriving(1, now)
 	d.transfers.push(timed{now + ms, d.handoffs[r].asked, r})
+}
+
+// arrive lets a request whose prompt has arrived go on as soon as its decode worker is idle.
+func (d *disaggregated) arrive(r int32, now float64) {
+	d.decodeWorkers[d.decode.Requests[r].Worker].Arriving(-1, now)
+	d.actions.push(action{actActivate, r})
 }
 
 // activate lets a request whose prompt has arrived wait for its decode passes.
@@ -632,6 +645,7 @@ func (d *disaggregated) checkDone(now float64) error {
 func (d *disaggregated) mergeJobs() {
 	for i := range d.decode.Requests {
 		r, job, h := &d.decode.Requests[i], &d.prefill.Requests[i], &d.handoffs[i]
+		h.parts = latencyPartsOf(r, job, h)
 		h.PrefillWorker, h.PrefillReused, h.DecodeAdmittedMs, h.DecodeReused = job.Worker, job.Reused, r.AdmittedMs, r.Reused
 		r.AdmittedMs, r.RoutedMs, r.RouteOverlap = job.AdmittedMs, job.RoutedMs, job.RouteOverlap
 		r.ReusedFirst, r.Reused = job.ReusedFirst, max(job.Reused, r.Reused)

@@ -24,6 +24,8 @@ type RequestRecord struct {
 	Life engine.Request
 	// Handoff is how it went from prefill to decode in a disaggregated deployment; nil otherwise.
 	Handoff *Handoff
+	// Parts says where its time went until its latest token; zero without one.
+	Parts LatencyParts
 }
 
 // completed reports whether a request counts as completed under the rule set.
@@ -33,6 +35,7 @@ func (s *simulation) completed(r *engine.Request) bool {
 
 // count adds what a worker counted.
 func (s *simulation) count(w engine.Worker) {
+	s.limited.Add(w.Limited())
 	passes, extrapolated := w.Passes()
 	s.passes += passes
 	s.extrapolated += extrapolated
@@ -57,6 +60,7 @@ type totals struct {
 	agentX                                           agentXTotals
 	ttft, ttst, tpot, e2e                            metrics.Values
 	queued, handoff                                  metrics.Values
+	parts                                            metrics.LatencyPartsSum
 	byPriority                                       map[int32]*classTotals
 	byPolicyClass                                    map[string]*classTotals
 }
@@ -169,6 +173,7 @@ func (s *simulation) collectCompleted(q *engine.Request) {
 	t.durationMs = max(t.durationMs, q.LastTokenMs)
 	t.ttft.Add(q.FirstTokenMs - q.ArrivalMs)
 	t.e2e.Add(q.LastTokenMs - q.ArrivalMs)
+	t.parts.Add(s.latencyParts(q))
 	if q.Tokens > 1 {
 		t.ttst.Add(q.SecondTokenMs - q.FirstTokenMs)
 		t.tpot.Add((q.LastTokenMs - q.FirstTokenMs) / float64(q.Tokens-1))
@@ -209,6 +214,7 @@ func (s *simulation) report() *Report {
 		r.ExtrapolatedPassRatio = float64(s.extrapolated) / float64(s.passes)
 	}
 	s.reportWorkers(r, seconds)
+	s.reportBreakdown(r)
 	r.OutputThroughputTokSPerGPU = r.OutputThroughputTokS / float64(s.cfg.GPUs())
 	if s.scaling != nil {
 		r.OutputThroughputTokSPerGPU = float64(t.output) / max(r.GPUHours*3600, 1e-9)
@@ -300,7 +306,7 @@ func (s *simulation) record(q *engine.Request) RequestRecord {
 	if !first {
 		session--
 	}
-	record := RequestRecord{Request: int(number), Session: session, Turn: int(number - starts[session]), Play: -1, Life: *q}
+	record := RequestRecord{Request: int(number), Session: session, Turn: int(number - starts[session]), Play: -1, Life: *q, Parts: s.latencyParts(q)}
 	if s.scenario != nil {
 		record.WarmUp, record.Play = s.warmsUp(q.Number), int(s.workload.Graph.Play[q.Number])-s.scenario.WarmUps
 	}

@@ -37,6 +37,9 @@ func (s *simulation) newRouter(pool *engine.Environment, workers int, stage rout
 	if s.tiers != nil && stage != router.Decode {
 		env.Tiers = s.tiers
 	}
+	if s.cfg.Router.UsesIndex() && stage != router.Decode {
+		pool.Kept = new(engine.Backlog)
+	}
 	return router.New(s.cfg.Router, env), nil
 }
 

@@ -110,8 +110,9 @@ type simulation struct {
 	// busy is how long the workers of each pool were busy, in ns and in the order of [Config.Stages]: what they begin takes
 	// off when it starts, and adds when it ends. Sums of whole numbers do not depend on their order.
 	busy     [2]int64
-	capped   bool  // something was left to happen after the time cap
-	stuck    error // the first dead end, where it may be beyond the cap
+	limited  engine.LimitedTimes // what kept workers from admitting requests
+	capped   bool                // something was left to happen after the time cap
+	stuck    error               // the first dead end, where it may be beyond the cap
 	totals   totals
 	emit     func(RequestRecord)
 	records  []RequestRecord

@@ -18,11 +18,17 @@ const commitQueue = 1024
 type committer struct {
 	file *os.File
 	size int64
-	in   chan results.Row
+	in   chan submission
 	done chan struct{}
 	// durable is called with rows that are on the disk; failed, once, when the journal cannot be written.
 	durable func([]results.Row)
 	failed  func(error)
+}
+
+// submission is a row for the journal, or, without one, the wish to know when all before it are on the disk.
+type submission struct {
+	row     *results.Row
+	written chan struct{}
 }
 
 // startCommitter takes over the file, which must be open at the end of its last line. The functions are called on
@@ -30,7 +36,7 @@ type committer struct {
 func startCommitter(file *os.File, size int64, durable func([]results.Row), failed func(error)) *committer {
 	c := &committer{
 		file: file, size: size, durable: durable, failed: failed,
-		in:   make(chan results.Row, commitQueue),
+		in:   make(chan submission, commitQueue),
 		done: make(chan struct{}),
 	}
 	go c.loop()
@@ -38,7 +44,14 @@ func startCommitter(file *os.File, size int64, durable func([]results.Row), fail
 }
 
 // submit hands over a finished row.
-func (c *committer) submit(row results.Row) { c.in <- row }
+func (c *committer) submit(row results.Row) { c.in <- submission{row: &row} }
+
+// flush waits until all rows that were submitted are on the disk, or the journal has failed.
+func (c *committer) flush() {
+	written := make(chan struct{})
+	c.in <- submission{written: written}
+	<-written
+}
 
 // close writes what was submitted and waits until it is on the disk. No submit may follow.
 func (c *committer) close() {
@@ -56,35 +69,42 @@ func (c *committer) loop() {
 	)
 	defer timer.Stop()
 	for open := true; open; {
-		row, ok := <-c.in
+		first, ok := <-c.in
 		if !ok {
 			return
 		}
-		batch = append(batch[:0], row)
 		timer.Reset(commitInterval - time.Since(lastSync))
-		batch, open = c.collect(batch, timer.C)
+		var waiting chan struct{}
+		batch, waiting, open = c.collect(batch[:0], first, timer.C)
 		var err error
 		if buf, err = c.write(buf[:0], batch); err != nil {
 			c.failed(err)
-			c.discard(open)
+			c.discard(waiting, open)
 			return
 		}
 		lastSync = time.Now()
 		c.durable(batch)
+		if waiting != nil {
+			close(waiting)
+		}
 	}
 }
 
-// collect adds rows until it is time to sync. It returns false when there will be no more.
-func (c *committer) collect(batch []results.Row, due <-chan time.Time) ([]results.Row, bool) {
+// collect adds rows until it is time to sync, or somebody waits for that. It returns false when there will be no more.
+func (c *committer) collect(batch []results.Row, next submission, due <-chan time.Time) (rows []results.Row, waiting chan struct{}, open bool) {
 	for {
+		if next.row == nil {
+			return batch, next.written, true
+		}
+		batch = append(batch, *next.row)
 		select {
-		case row, ok := <-c.in:
+		case s, ok := <-c.in:
 			if !ok {
-				return batch, false
+				return batch, nil, false
 			}
-			batch = append(batch, row)
+			next = s
 		case <-due:
-			return batch, true
+			return batch, nil, true
 		}
 	}
 }
@@ -111,8 +131,14 @@ func (c *committer) write(buf []byte, batch []results.Row) ([]byte, error) {
 }
 
 // discard keeps workers from waiting for a journal that has failed.
-func (c *committer) discard(open bool) {
+func (c *committer) discard(waiting chan struct{}, open bool) {
+	if waiting != nil {
+		close(waiting)
+	}
 	for open {
-		_, open = <-c.in
+		var s submission
+		if s, open = <-c.in; s.written != nil {
+			close(s.written)
+		}
 	}
 }

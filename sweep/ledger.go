@@ -145,6 +145,26 @@ func (l *ledger) snapshot() []results.Row {
 	return rows
 }
 
+// some returns the rows that there are of the points from an index up to another.
+func (l *ledger) some(from, to int) []results.Row {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var rows []results.Row
+	for i := from; i < to; i++ {
+		if l.settled[i] {
+			rows = append(rows, l.rows[i])
+		}
+	}
+	return rows
+}
+
+// simulatedAny reports whether a point was simulated.
+func (l *ledger) simulatedAny() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.simulated > 0
+}
+
 // unsettled is the number of points that are still to run.
 func (l *ledger) unsettled() int {
 	l.mu.Lock()

@@ -84,7 +84,7 @@ func keyOf(p *gridspec.Point, texts map[workload.Spec]string) (groupKey, error) 
 
 // specText writes the value of a spec down, so that equal specs have equal texts. Unlike JSON it takes every float.
 func specText(s workload.Spec) string {
-	text := fmt.Sprintf("%q", s.Name)
+	text := fmt.Sprintf("%q %v", s.Name, s.Share)
 	if s.Trace != nil {
 		text += fmt.Sprintf(" %#v", *s.Trace)
 	}
@@ -97,11 +97,16 @@ func specText(s workload.Spec) string {
 	return text
 }
 
+// readsStdin reports whether a workload is a trace from the standard input.
+func readsStdin(s *workload.Spec) bool {
+	return s.Trace != nil && (s.Trace.Path == "-" || slices.Contains(s.Trace.Paths, "-"))
+}
+
 // shareStdin lets several groups read the standard input, which is there only once.
 func shareStdin(groups []*group) error {
 	var readers []*group
 	for _, g := range groups {
-		if t := g.spec.Trace; t != nil && (t.Path == "-" || slices.Contains(t.Paths, "-")) && g.source.Stdin != nil {
+		if readsStdin(&g.spec) && g.source.Stdin != nil {
 			readers = append(readers, g)
 		}
 	}

@@ -219,6 +219,10 @@ func curveTable(s results.CliffSearch, c results.Cliff) string {
 			row = append(row, fmt.Sprintf("%d of %d", p.Keeping, p.Runs))
 		}
 		for _, v := range p.Figures {
+			if p.Stopped && v == 0 {
+				row = append(row, "stopped")
+				continue
+			}
 			row = append(row, figure(v))
 		}
 		out.AppendRow(row)

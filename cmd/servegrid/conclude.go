@@ -132,7 +132,7 @@ func (j *sweepJob) writeFile(name string, write func(io.Writer) error) error {
 
 // print shows the frontier and where everything is.
 func (j *sweepJob) print(out sweep.Outcome, t *results.Table) error {
-	if j.flags.quiet {
+	if j.flags.quiet && j.flags.conclusion == nil {
 		return nil
 	}
 	slices.Sort(j.notes)
@@ -145,6 +145,9 @@ func (j *sweepJob) print(out sweep.Outcome, t *results.Table) error {
 	}
 	if j.flags.jsonl {
 		return nil
+	}
+	if j.flags.conclusion != nil && !out.Interrupted {
+		return j.flags.conclusion(j, t)
 	}
 	w := j.state.stdout
 	if err := printFrontier(w, t, t.Analysis()); err != nil {

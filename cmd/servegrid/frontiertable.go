@@ -195,11 +195,11 @@ func (f frontierTable) cells(columns []*results.Column, row int) table.Row {
 		text := cell(c, row)
 		optimised := slices.ContainsFunc(f.analysis.Objectives, func(o results.Objective) bool { return o.Name == c.Name })
 		if optimised && c.Kind == gridspec.KindFloat && len(f.candidates.Counted[row]) > 1 {
-			deviation := f.candidates.Deviation(f.table.Column(c.Name), row)
+			half := f.candidates.Interval(f.table.Column(c.Name), row)
 			if text == grouped(c.Floats[row]) {
-				text += " ± " + grouped(deviation)
+				text += " ± " + grouped(half)
 			} else {
-				text += " ± " + figure(deviation)
+				text += " ± " + figure(half)
 			}
 		}
 		cells = append(cells, text)

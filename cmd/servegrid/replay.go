@@ -65,7 +65,11 @@ The flags have the names of python -m dynamo.replay, so that its command lines w
 What the reference lacks is a section of the grid spec as JSON, such as --timing '{"source":"fixed","prefill_ms":30,"decode_ms":8}'.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return replay(cmd, st, &f, args) },
 	}
-	fs := cmd.Flags()
+	f.add(cmd.Flags())
+	return cmd
+}
+
+func (f *replayFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.engineArgs, "extra-engine-args", "", "engine arguments of aggregated workers as a JSON object or the path of one, such as '{\"block_size\":64}'")
 	fs.StringVar(&f.prefillArgs, "prefill-engine-args", "", "engine arguments of the prefill workers of a disaggregated deployment")
 	fs.StringVar(&f.decodeArgs, "decode-engine-args", "", "engine arguments of its decode workers")
@@ -115,7 +119,6 @@ What the reference lacks is a section of the grid spec as JSON, such as --timing
 	fs.StringVar(&f.plannerOutput, "planner-output", "", "folder for what the planner saw and did: ticks, workers, decisions and events as Parquet and JSON Lines, and its page")
 	fs.IntVar(&f.granularity, granularityFlag, 8, "steps in which the planner's performance model is filled before the simulation")
 	addAICFlags(fs)
-	return cmd
 }
 
 func replay(cmd *cobra.Command, st *state, f *replayFlags, traces []string) error {

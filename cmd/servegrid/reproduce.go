@@ -45,6 +45,9 @@ func reproduceCommand(p gridspec.Point) string {
 			words = append(words, "--set", kv)
 		}
 	}
+	if s := p.Workload.Share; s > 0 && s < 1 {
+		words = append(words, "--set", fmt.Sprint("workload.share=", s))
+	}
 	for _, kv := range append(configDifferences(p.Config), priceDifferences(p)...) {
 		words = append(words, "--set", kv)
 	}

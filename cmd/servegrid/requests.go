@@ -49,6 +49,7 @@ func idColumn(id string) requestColumn {
 func requestColumns(w *workload.Workload) []requestColumn {
 	out := identityColumns(w)
 	out = append(out, lifeColumns()...)
+	out = append(out, partColumns()...)
 	out = append(out, handoffColumns()...)
 	out = append(out, hintColumns(w)...)
 	out = append(out, graphColumns(w)...)
@@ -106,6 +107,21 @@ func lifeColumns() []requestColumn {
 		count("route_overlap_tokens", "Prompt tokens that the router knew to be in the worker's prefix cache; 0 for policies that do not look.", func(r *engine.Request) int32 { return r.RouteOverlap }),
 		count("onboarded_tokens", "Tokens whose KV cache was loaded from memory tiers below the GPU's.", func(r *engine.Request) int32 { return r.LoadedTokens }),
 		life("onboard_wait_ms", "How long it waited for that.", func(r *engine.Request) float64 { return r.LoadWaitMs }),
+	}
+}
+
+// partColumns split the latency of a request into what it did meanwhile.
+func partColumns() []requestColumn {
+	part := func(name, doc string, get func(*simcore.LatencyParts) float64) requestColumn {
+		return timeColumn(name, doc, func(r *simcore.RequestRecord) float64 { return get(&r.Parts) }).
+			where(func(r *simcore.RequestRecord) bool { return r.Life.Tokens > 0 })
+	}
+	return []requestColumn{
+		part("queue_time_ms", "Part of e2e_latency_ms before the first admission to a pass, in the router and at the worker.", func(p *simcore.LatencyParts) float64 { return p.QueueMs }),
+		part("prefill_time_ms", "Part from there to the first token, or to the end of the prompt on a prefill worker, less stalls.", func(p *simcore.LatencyParts) float64 { return p.PrefillMs }),
+		part("transfer_time_ms", "Part from the end of the prompt on a prefill worker until a decode worker had its KV blocks, and of waiting for KV blocks from lower memory tiers.", func(p *simcore.LatencyParts) float64 { return p.TransferMs }),
+		part("decode_time_ms", "Part from the first token to the latest one, or on a decode worker from the first admission, less stalls.", func(p *simcore.LatencyParts) float64 { return p.DecodeMs }),
+		part("stall_time_ms", "Part from losing KV blocks to the next token, and from the arrival of the KV blocks at a decode worker to the first admission there. The five parts add up to e2e_latency_ms.", func(p *simcore.LatencyParts) float64 { return p.StallMs }),
 	}
 }
 

@@ -44,6 +44,8 @@ type sweepFlags struct {
 	jobs                        int
 	timeout                     time.Duration
 	fresh, dryRun, quiet, jsonl bool
+	// conclusion is printed in the frontier's place when it is given.
+	conclusion func(*sweepJob, *results.Table) error
 }
 
 func newSweep(st *state) *cobra.Command {

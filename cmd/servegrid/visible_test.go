@@ -101,6 +101,7 @@ func TestHostileNamesInSpecs(t *testing.T) {
 		{"pareto", dir, "--where", "p99_ttft_ms < 0"},
 		{"report", dir, "-o", filepath.Join(t.TempDir(), "r\x1b.html")},
 		{"cliff", dir, "--axis", "wall_s", "--where", "p99_ttft_ms < 40", "--by", "workload"},
+		{"sensitivity", dir},
 	} {
 		got := mustRun(t, args...)
 		checkHarmless(t, got)

@@ -50,7 +50,7 @@ function pairs(entries) {
   return html("dl", { class: "pairs" }, entries.map((e) => (e === null ? html("div", { class: "rule" }) : [html("dt", {}, spaced(e[0])), html("dd", {}, e[1])])));
 }
 
-// copyButton copies a text; pages opened from disk may have no clipboard, so it falls back to a selection.
+// copyButton copies a text, or what a function returns; pages opened from disk may have no clipboard, so it falls back to a selection.
 function copyButton(text) {
   const button = html("button", { type: "button", class: "copy" }, "Copy");
   const done = () => {
@@ -58,8 +58,9 @@ function copyButton(text) {
     setTimeout(() => { button.textContent = "Copy"; }, 1200);
   };
   button.addEventListener("click", () => {
-    if (navigator.clipboard) navigator.clipboard.writeText(text).then(done, () => copyBySelection(text, done));
-    else copyBySelection(text, done);
+    const copied = typeof text === "function" ? text() : text;
+    if (navigator.clipboard) navigator.clipboard.writeText(copied).then(done, () => copyBySelection(copied, done));
+    else copyBySelection(copied, done);
   });
   return button;
 }

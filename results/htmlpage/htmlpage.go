@@ -3,6 +3,7 @@
 package htmlpage
 
 import (
+	"bytes"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -24,11 +25,17 @@ type Page struct {
 	// Styles are style sheets, Scripts are scripts, in the order in which the page needs them. A page without scripts
 	// may run none.
 	Styles, Scripts []string
-	// Data is what the scripts find, as JSON, in the element data.
+	// Data is what the scripts find, as JSON, in the element data. A [JSONWriter] writes it itself.
 	Data any
 }
 
-//go:embed page.html page.css print.css numbers.js dom.js scale.js
+// JSONWriter is data too large to be in memory as a whole. What it writes is JSON in which <, > and & are escaped, as
+// json.Marshal does it.
+type JSONWriter interface {
+	WriteJSON(w io.Writer) error
+}
+
+//go:embed page.html page.css print.css numbers.js dom.js scale.js theme.js
 var shared embed.FS
 
 // Write writes the page. It holds no clock time, so equal pages give equal bytes.
@@ -39,13 +46,9 @@ func Write(w io.Writer, p Page) error {
 	}
 	script := ""
 	if len(p.Scripts) > 0 {
-		if script, err = join(source{shared, []string{"numbers.js", "dom.js", "scale.js"}}, source{p.Files, p.Scripts}); err != nil {
+		if script, err = join(source{shared, []string{"numbers.js", "dom.js", "scale.js", "theme.js"}}, source{p.Files, p.Scripts}); err != nil {
 			return fmt.Errorf("page %s: %w", p.Body, err)
 		}
-	}
-	data, err := json.Marshal(p.Data) // escapes <, > and &, so that no value can end the script element
-	if err != nil {
-		return fmt.Errorf("page %s: %w", p.Body, err)
 	}
 	frame, err := template.ParseFS(shared, "page.html")
 	if err == nil {
@@ -54,16 +57,52 @@ func Write(w io.Writer, p Page) error {
 	if err != nil {
 		return fmt.Errorf("page %s: %w", p.Body, err)
 	}
-	err = frame.ExecuteTemplate(w, "page.html", struct {
+	var page bytes.Buffer
+	err = frame.ExecuteTemplate(&page, "page.html", struct {
 		Title, Subtitle string
 		Style           template.CSS
 		Script, Data    template.JS
 		Content         any
-	}{p.Title, p.Subtitle, template.CSS(style), template.JS(script), template.JS(data), p.Content})
+	}{p.Title, p.Subtitle, template.CSS(style), template.JS(script), dataMark, p.Content})
+	if err == nil {
+		err = p.write(w, page.Bytes())
+	}
 	if err != nil {
 		return fmt.Errorf("page %s: %w", p.Body, err)
 	}
 	return nil
+}
+
+// dataMark stands for the data while the page around it is made. A name cannot hold it: quotes are escaped everywhere else.
+const dataMark = `"data"`
+
+// write writes the page with the data in place of its mark, which a page without scripts lacks.
+func (p Page) write(w io.Writer, page []byte) error {
+	const element = `<script type="application/json" id="data">`
+	before, after, marked := bytes.Cut(page, []byte(element+dataMark))
+	if !marked {
+		_, err := w.Write(page)
+		return err
+	}
+	if _, err := w.Write(append(before, element...)); err != nil {
+		return err
+	}
+	if err := p.writeData(w); err != nil {
+		return err
+	}
+	_, err := w.Write(after)
+	return err
+}
+
+func (p Page) writeData(w io.Writer) error {
+	if large, ok := p.Data.(JSONWriter); ok {
+		return large.WriteJSON(w)
+	}
+	data, err := json.Marshal(p.Data) // escapes <, > and &, so that no value can end the script element
+	if err == nil {
+		_, err = w.Write(data)
+	}
+	return err
 }
 
 // source is some files of a file system.

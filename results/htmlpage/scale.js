@@ -17,6 +17,10 @@ function makeScale(values, from, to, log) {
   b += margin;
   if (log || a !== 0) a -= margin;
   const scale = (v) => from + ((forward(v) - a) / (b - a)) * (to - from);
+  scale.invert = (pixel) => {
+    const at = a + ((pixel - from) / (to - from)) * (b - a);
+    return log ? 10 ** at : at;
+  };
   scale.log = log;
   scale.ticks = (count) => (log ? logTicks(a, b) : linearTicks(a, b, count, values.every(Number.isInteger)));
   return scale;

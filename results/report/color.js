@@ -1,10 +1,6 @@
 // Colours and shapes of series. Words get the Okabe-Ito colours, which people with any colour vision tell apart, and
 // a shape each; numbers get the viridis ramp in order of size.
 
-const darkScheme = matchMedia("(prefers-color-scheme: dark)");
-const paper = { printing: false };
-const isDark = () => darkScheme.matches && !paper.printing;
-
 const wordColors = {
   light: ["#0072b2", "#e08a00", "#009e73", "#c8589a", "#d55e00", "#3fa7dd", "#6b7280"],
   dark: ["#5aaeea", "#f2b134", "#33c79c", "#e79ac6", "#ff8548", "#a5dcf7", "#a3adba"],
@@ -44,6 +40,25 @@ function makeSeries(column, rows) {
     (value === null ? none : series[place.get(value)]).rows.push(row);
   }
   return [...series, none].filter((s) => s.rows.length > 0);
+}
+
+// coloursFor tells the colour of each point, and whether its series shows: { of, shown }.
+function coloursFor(state) {
+  let made = null, column = null, dark = false;
+  const current = () => {
+    if (made === null || column !== state.color || dark !== isDark()) {
+      [column, dark] = [state.color, isDark()];
+      made = new Array(report.rows);
+      for (const s of makeSeries(column, candidateRows)) {
+        for (const row of s.rows) made[row] = s;
+      }
+    }
+    return made;
+  };
+  return {
+    of: (row) => current()[standsFor(row)].color,
+    shown: (row) => !state.hidden.has(current()[standsFor(row)].label),
+  };
 }
 
 // outline is the path of a shape around a point, drawn clockwise.

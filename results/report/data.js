@@ -2,16 +2,73 @@
 
 const report = JSON.parse(document.getElementById("data").textContent);
 
+const arrayTypes = { u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, f32: Float32Array, f64: Float64Array };
+
+// decoded turns base64 into an array of little-endian numbers.
+function decoded(text, encoding) {
+  const binary = atob(text);
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = binary.charCodeAt(i);
+  return new arrayTypes[encoding](bytes.buffer);
+}
+
+// columnValues decodes a column: with a palette its data are places in it from 1 on, without one reals; null is no value.
+function columnValues(column) {
+  const data = decoded(column.data, column.encoding);
+  const { palette } = column;
+  const values = new Array(data.length);
+  for (let row = 0; row < data.length; row++) {
+    const v = data[row];
+    if (palette) values[row] = v === 0 ? null : palette[v - 1];
+    else values[row] = Number.isNaN(v) ? null : v;
+  }
+  return values;
+}
+
+// A column's values are decoded when they are first asked for: of a wide table the page shows a small part.
 for (const column of report.columns) {
-  if (column.kind === "string") {
-    column.words = column.words || [];
-    column.values = column.values.map((code) => (code === null ? null : column.words[code]));
+  Object.defineProperty(column, "values", {
+    configurable: true,
+    get() {
+      const values = columnValues(column);
+      Object.defineProperty(column, "values", { value: values });
+      delete column.data;
+      return values;
+    },
+  });
+}
+
+// RowSet is a set of rows as a byte a row, which stays quick for a hundred thousand.
+class RowSet {
+  constructor(rows = []) {
+    this.in = new Uint8Array(report.rows);
+    this.size = 0;
+    this.become(rows);
+  }
+
+  has(row) { return this.in[row] === 1; }
+
+  add(row) {
+    if (this.in[row]) return;
+    this.in[row] = 1;
+    this.size++;
+  }
+
+  // become replaces the members, so that whoever holds the set sees the new ones.
+  become(rows) {
+    this.in.fill(0);
+    this.size = 0;
+    for (const row of rows) this.add(row);
+  }
+
+  *[Symbol.iterator]() {
+    for (let row = 0; row < this.in.length; row++) {
+      if (this.in[row]) yield row;
+    }
   }
 }
 
 const columnsByName = new Map(report.columns.map((column) => [column.name, column]));
-const frontierRows = new Set(report.frontier);
-const infeasibleRows = new Set(report.infeasible);
 const isNumeric = (column) => column.kind === "number";
 const axes = report.columns.filter((column) => column.role === "axis");
 const variedAxes = axes.filter((column) => distinct(column).length > 1);
@@ -19,37 +76,57 @@ const numericColumns = report.columns.filter(isNumeric);
 const plottable = numericColumns.filter((column) => column.role === "metric");
 const statusColumn = columnsByName.get("status");
 
+// The bits of report.marks.
+const marks = report.marks ? decoded(report.marks, "u8") : new Uint8Array(report.rows);
+const marked = { frontier: 1, infeasible: 2, fixed: 4, counted: 8 };
+const rowsMarked = (bit) => new RowSet(Array.from(marks.keys()).filter((row) => marks[row] & bit));
+
+// What follows from the bounds, which bounds.js moves.
+const frontierRows = rowsMarked(marked.frontier);
+const infeasibleRows = rowsMarked(marked.infeasible);
+const noiseRows = new RowSet();
+
 // The rows that differ only in their replicate are one candidate: its first row stands for it, with the means of the
 // rows that count. Without replicates every row is one.
-const membersOf = new Map();
-for (let row = 0; row < report.rows; row++) {
-  const candidate = report.candidates ? report.candidates[row] : row;
-  if (!membersOf.has(candidate)) membersOf.set(candidate, []);
-  membersOf.get(candidate).push(row);
+const candidateOf = report.candidates ? decoded(report.candidates, "u32") : null;
+const membersOf = candidateOf ? groupMembers() : null;
+const candidateRows = membersOf ? membersOf.map((rows) => rows[0]) : Array.from({ length: report.rows }, (_, row) => row);
+const replicatesOf = (row) => (membersOf ? membersOf[candidateOf[row]] : [row]);
+const standsFor = (row) => (row === null || !membersOf ? row : replicatesOf(row)[0]);
+
+function groupMembers() {
+  const members = [];
+  candidateOf.forEach((candidate, row) => {
+    if (!members[candidate]) members[candidate] = [];
+    members[candidate].push(row);
+  });
+  return members;
 }
-const candidateRows = [...membersOf.values()].map((rows) => rows[0]);
-const replicatesOf = (row) => membersOf.get(report.candidates ? report.candidates[row] : row);
-const standsFor = (row) => (row === null ? null : replicatesOf(row)[0]);
 
 function counted(column, row) {
-  return replicatesOf(row).filter((r) => (!report.counted || report.counted[r]) && column.values[r] !== null).map((r) => column.values[r]);
+  return replicatesOf(row).filter((r) => (!membersOf || marks[r] & marked.counted) && column.values[r] !== null).map((r) => column.values[r]);
 }
 
 // means are a column's values with those of each candidate averaged; words stay as they are.
 function means(column) {
-  if (!report.candidates || column.kind !== "number") return column.values;
+  if (!membersOf || column.kind !== "number") return column.values;
   if (!column.means) {
-    column.means = column.values.map((_, row) => {
-      const values = counted(column, row);
-      return values.length ? values.reduce((sum, v) => sum + (v - values[0]), 0) / values.length + values[0] : null;
-    });
+    column.means = new Array(report.rows).fill(null);
+    for (const rows of membersOf) {
+      const values = counted(column, rows[0]);
+      const mean = values.length ? values.reduce((sum, v) => sum + (v - values[0]), 0) / values.length + values[0] : null;
+      for (const row of rows) column.means[row] = mean;
+    }
   }
   return column.means;
 }
 
-function deviation(column, row) {
+// halfInterval is half the width of the 95 % t-interval of a candidate's mean; 0 when one value is all there is.
+function halfInterval(column, row) {
   const values = counted(column, row), mean = means(column)[row];
-  return Math.sqrt(values.reduce((sum, v) => sum + (v - mean) ** 2, 0) / values.length);
+  if (values.length < 2) return 0;
+  const variance = values.reduce((sum, v) => sum + (v - mean) ** 2, 0) / (values.length - 1);
+  return report.tQuantiles[values.length] * Math.sqrt(variance / values.length);
 }
 
 // Rows that served different traffic have frontiers of their own.
@@ -58,6 +135,7 @@ const trafficOf = (row) => traffic.map((c) => formatValue(c.values[row])).join("
 
 // splitByTraffic groups rows: [{ label, rows }].
 function splitByTraffic(rows) {
+  if (traffic.length === 0) return rows.length ? [{ label: "", rows: [...rows] }] : [];
   const groups = new Map();
   for (const row of rows) {
     const label = trafficOf(row);
@@ -65,21 +143,6 @@ function splitByTraffic(rows) {
     groups.get(label).rows.push(row);
   }
   return [...groups.values()];
-}
-
-// missesOf says which bounds a row does not keep and by how much.
-function missesOf(row) {
-  const keeps = { "<": (a, b) => a < b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, ">=": (a, b) => a >= b, "==": (a, b) => a === b, "!=": (a, b) => a !== b };
-  const opposite = { "<": "≥", "<=": ">", ">": "≤", ">=": "<", "==": "≠", "!=": "=" };
-  const out = [];
-  for (const bound of report.constraints) {
-    const column = columnsByName.get(bound.column);
-    const value = column && column.kind === "number" ? means(column)[row] : null;
-    if (bound.bound === null || value === null || keeps[bound.operator](value, bound.bound)) continue;
-    const share = bound.bound === 0 ? "" : ` (${((value / bound.bound - 1) * 100).toLocaleString("en-US", { maximumSignificantDigits: 3, signDisplay: "always" })} %)`;
-    out.push([title(column), `${formatNumber(value)} ${opposite[bound.operator]} ${formatNumber(bound.bound)}${column.unit ? ` ${column.unit}` : ""}${share}`]);
-  }
-  return out;
 }
 
 // statusOf is "ok" for files without a status column.
@@ -90,7 +153,7 @@ function statusOf(row) {
 // distinct lists a column's values in order: numbers by size, words by first appearance.
 function distinct(column) {
   if (!column.distinct) {
-    const values = [...new Set(column.values.filter((v) => v !== null))];
+    const values = column.palette && column.kind !== "bool" ? [...column.palette] : [...new Set(column.values.filter((v) => v !== null))];
     column.distinct = column.kind === "number" ? values.sort((a, b) => a - b) : values;
   }
   return column.distinct;
@@ -129,6 +192,15 @@ function configuration(row) {
   return variedAxes.filter((a) => a.values[row] !== null).map((a) => (a.kind === "string" ? a.values[row] : `${a.name} ${formatValue(a.values[row])}`)).join(" · ");
 }
 
+// commandOf is the command line that simulates a row's point; empty when the table has none.
 function commandOf(row) {
-  return report.commands ? report.commands.prefix + report.commands.rests[row] : "";
+  if (!report.commands) return "";
+  if (!report.commands.rows) {
+    const codes = decoded(report.commands.data, report.commands.encoding);
+    const starts = [0];
+    codes.forEach((code, i) => { if (code === 0) starts.push(i + 1); });
+    report.commands.rows = { codes, starts };
+  }
+  const { codes, starts } = report.commands.rows;
+  return Array.from(codes.subarray(starts[row], starts[row + 1] - 1), (code) => report.commands.words[code - 1]).join(" ");
 }

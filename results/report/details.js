@@ -4,7 +4,8 @@ function stateBadge(anyRow, frontier) {
   const row = standsFor(anyRow);
   if (statusOf(row) !== "ok") return html("span", { class: "badge bad" }, statusOf(row));
   if (frontier.has(row)) return html("span", { class: "badge" }, "on the frontier");
-  if (infeasibleRows.has(row)) return html("span", { class: "badge bad" }, "misses the SLA");
+  if (infeasibleRows.has(row)) return html("span", { class: "badge bad" }, "misses a limit");
+  if (noiseRows.has(row)) return html("span", { class: "badge", title: "No point is better by more than the 95 % intervals of both." }, "within noise of the frontier");
   return html("span", { class: "badge quiet" }, "dominated");
 }
 
@@ -13,10 +14,10 @@ function withUnit(column, row) {
   return formatValue(value) + (column.unit && value !== null ? ` ${unitFor(column, value)}` : "");
 }
 
-// averaged shows the mean and the standard deviation over the replicates, or the value when there are none.
+// averaged shows the mean over the replicates and half of its 95 % t-interval, or the value when there are none.
 function averaged(column, row) {
   if (replicatesOf(row).length < 2 || column.kind !== "number" || means(column)[row] === null) return withUnit(column, row);
-  return `${formatNumber(means(column)[row])} ± ${formatNumber(deviation(column, row))}${column.unit ? ` ${column.unit}` : ""}`;
+  return `${formatNumber(means(column)[row])} ± ${formatNumber(halfInterval(column, row))}${column.unit ? ` ${column.unit}` : ""}`;
 }
 
 // replicateNote says which of several replicates a row is; in the plot one mark stands for all.
@@ -30,14 +31,14 @@ const axisPairs = (row) => axes.filter((a) => a.values[row] !== null).map((a) =>
 function tooltipContent(state, row, frontier) {
   const figures = [state.y, state.x].map((column) => [title(column), averaged(column, row)]);
   const n = replicatesOf(row).length;
-  return [html("div", { class: "state" }, stateBadge(row, frontier), n > 1 ? html("span", { class: "muted" }, `mean of ${n} replicates`) : null),
+  return [html("div", { class: "state" }, stateBadge(row, frontier), n > 1 ? html("span", { class: "muted" }, `mean of ${n} replicates ± 95 %`) : null),
     pairs([...axisPairs(row), null, ...figures, ...missPairs(row), ...below(timingPairs(row))]), warnings(row)];
 }
 
 // missPairs names the bounds that an infeasible row misses, below a rule.
 function missPairs(row) {
   const misses = infeasibleRows.has(row) ? missesOf(row) : [];
-  return below(misses.map(([name, text]) => [`misses ${name}`, html("span", { class: "bad" }, text)]));
+  return below(misses.map((m) => [`misses ${title(m.column)}`, html("span", { class: "bad" }, missText(m))]));
 }
 
 // below puts entries under a rule.

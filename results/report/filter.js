@@ -44,8 +44,7 @@ const rowTexts = [];
 function rowText(row) {
   if (rowTexts[row] === undefined) {
     const parts = report.columns.filter((c) => c.role !== "metric").map((c) => c.values[row]).filter((v) => v !== null);
-    if (frontierRows.has(row)) parts.push("frontier");
     rowTexts[row] = parts.join(" ").toLowerCase();
   }
-  return rowTexts[row];
+  return frontierRows.has(row) ? `${rowTexts[row]} frontier` : rowTexts[row];
 }

@@ -3,13 +3,14 @@
 const swatchPaths = {
   ring: () => ringed("circle", 7, 7, 5.5),
   faint: (shape) => outline(shape, 7, 7, 4),
+  near: (shape) => outline(shape, 7, 7, 4),
   cross: () => crossed(7, 7, 4.5),
   "ringed cross": () => crossed(7, 7, 3.6) + outline("circle", 7, 7, 5.6),
 };
 
 function swatch(shape, color, look) {
   const strokes = look === "cross" || look === "ringed cross";
-  const attributes = strokes ? { fill: "none", stroke: color, "stroke-width": 1.4 } : { fill: color, "fill-opacity": look === "faint" ? 0.35 : 1 };
+  const attributes = strokes ? { fill: "none", stroke: color, "stroke-width": 1.4 } : { fill: color, "fill-opacity": { faint: 0.35, near: 0.75 }[look] || 1 };
   const d = swatchPaths[look] ? swatchPaths[look](shape) : outline(shape, 7, 7, 5);
   return svg("svg", { class: "swatch", viewBox: "0 0 14 14", "aria-hidden": "true" }, svg("path", { d, ...attributes }));
 }
@@ -33,7 +34,8 @@ function drawLegend(element, state, series, onToggle) {
   const rows = series.flatMap((s) => s.rows);
   const timing = timingKeys(rows).map(([look, text, hint]) => (look ? key(look, text) : html("div", { class: "bad", title: hint }, text)));
   const bothMissAndAnalytic = rows.some((row) => infeasibleRows.has(row) && isAnalytic(row));
-  parts.push(html("div", { class: "legend-keys" }, key("", "frontier"), key("faint", "dominated"), report.constraints.length ? key("cross", "misses the SLA") : null, timing,
-    bothMissAndAnalytic ? key("ringed cross", "analytic and misses the SLA") : null));
+  parts.push(html("div", { class: "legend-keys" }, key("", "frontier"), key("faint", "dominated"), noiseRows.size ? key("near", "within noise of the frontier") : null,
+    infeasibleRows.size ? key("cross", "misses a limit") : null, membersOf ? html("div", { title: "Of the mean over the replicates." }, "bars: 95 % intervals") : null, timing,
+    bothMissAndAnalytic ? key("ringed cross", "analytic and misses a limit") : null));
   fill(element, parts);
 }

@@ -66,6 +66,23 @@ func WritePage(w io.Writer, title string, sla []results.Constraint, curves []Cur
 	return timeplot.Write(w, page, nil)
 }
 
+// ForReport makes a point's timeline part of a report; row is the point's row in the report's table.
+func ForReport(row int, timeline *results.Table) (results.ReportTimeline, error) {
+	out := results.ReportTimeline{Row: row}
+	for _, f := range figures {
+		s, end, err := f.series(Curve{Table: timeline})
+		if err != nil {
+			return out, fmt.Errorf("timeline: %w", err)
+		}
+		out.EndSeconds = end
+		if s.Values != nil {
+			out.AtSeconds = s.AtSeconds
+			out.Figures = append(out.Figures, results.TimelineFigure{Name: f.column, Title: f.title, Unit: f.unit, Note: f.note, Values: s.Values})
+		}
+	}
+	return out, nil
+}
+
 func subtitle(sla []results.Constraint, curves []Curve) string {
 	text := fmt.Sprintf("Timelines of %d points", len(curves))
 	if len(curves) == 1 {

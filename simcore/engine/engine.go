@@ -59,6 +59,12 @@ type Request struct {
 	LoadedTokens int32
 	LoadWaitMs   float64
 
+	// StallMs is how long it was stalled until its latest token: from losing its KV blocks until the next token, waits for
+	// lower memory tiers included. FirstStallMs is the part of it before the first token. AdmitLoadMs is the part of LoadWaitMs
+	// before the first admission, StallLoadMs that which StallMs includes.
+	StallMs, FirstStallMs    float64
+	AdmitLoadMs, StallLoadMs float64
+
 	// RouteOverlap counts the prompt tokens that a router knew to be in the worker's prefix cache when it routed the request.
 	RouteOverlap int32
 
@@ -80,6 +86,7 @@ type schedule struct {
 	pass                int64
 	used, before, after int32
 	handedOver          bool  // its prompt was computed by another worker
+	stalled             bool  // it has lost its KV blocks, and got no token since
 	synced              int64 // the steady pass up to which Tokens and the rest are current
 	// For SGLang, blocks are the pages that it has locked in the tree, up to the node locked. The KV of other tokens is
 	// its own: of those beyond, and of duplicates that were computed although their pages are in the tree.
@@ -92,6 +99,8 @@ type schedule struct {
 	loaded      bool
 	loadTurn    int64
 	loadBegunMs float64
+
+	stalledSinceMs float64
 }
 
 // length is the number of known tokens: prompt and output so far.
@@ -127,6 +136,8 @@ type Environment struct {
 	// Passes, when set, collects what the workers do, who are those of the pool with the given number.
 	Passes *PassLog
 	Pool   int
+	// Kept, when set, counts the requests that the router of the workers keeps.
+	Kept *Backlog
 	// EveryPass turns runs of equal passes off. Outputs with known content need that, because any pass may then
 	// complete a block that another request has or waits for; so do tests that compare both ways.
 	EveryPass bool
@@ -205,6 +216,8 @@ type Worker interface {
 	// Passes counts the passes since the worker was made, and those of them that lie outside of the data behind the
 	// timing model.
 	Passes() (all, extrapolated int64)
+	// Limited says what kept the worker from admitting requests since it was made and until what it began has ended.
+	Limited() LimitedTimes
 }
 
 // Signal is what a pass did to a request, as a router and a driver hear of it at the end of the pass.
@@ -238,6 +251,8 @@ type DecodeWorker interface {
 	// Await tells that a request waits for room, or no longer does. While any does, only requests whose prompt is there are
 	// admitted.
 	Await(request int32, waits bool)
+	// Arriving tells that so many prompts more are on their way from prefill workers, or fewer if it is negative.
+	Arriving(prompts int, now float64)
 	// CutShort ends a run with the first pass that ends at the given time or later, because something waits for the
 	// worker to be idle. It returns when that is.
 	CutShort(at float64) (end float64)

@@ -212,6 +212,7 @@ func (v *VLLM) LastPassStart() float64 { return v.run.lastStart() }
 // Finish completes what Start began, at its end.
 func (v *VLLM) Finish() []Signal {
 	s := &v.run
+	v.constraint.finish(s.end)
 	if v.env.Passes != nil {
 		v.env.Passes.end(v.env.Pool, v.index, s.passes)
 	}

@@ -38,6 +38,7 @@ type SGLang struct {
 	signals     []Signal
 	emitted     []int32
 	queued      queued
+	constraint  constraint
 	latest      PassLoad // of the latest pass that was begun, while passes are collected
 	joinsMs     float64  // when the next request comes that is submitted
 	idle        int      // passes in a row that led to nothing
@@ -54,7 +55,9 @@ type sglangPass struct {
 	prefill   prefillWork
 	batch     []int32 // the requests whose prompts it computes
 	retracted []int32
-	outOfRoom bool // a prompt did not get the room that there seemed to be
+	outOfRoom bool  // a prompt did not get the room that there seemed to be
+	limit     Limit // of the prompts that it computes
+	full      bool  // it has as many requests as a pass may have
 	progress  bool
 	outside   int // accesses to the tree since it began that belong to no pass
 }
@@ -114,6 +117,7 @@ func (s *SGLang) Reset(p Place) {
 	s.reserve.reset()
 	s.handoff = sglangHandoff{arrived: queue{ring: s.handoff.arrived.ring}}
 	s.run.active, s.run.steady = false, false
+	s.constraint.restart(s.env.Kept)
 	s.speculation.start(s.index)
 	if s.tiers.reset(p.Tier) {
 		s.tree.NoteChanges()
@@ -138,6 +142,7 @@ func (s *SGLang) Submit(request int32) {
 	r.Worker, r.State = s.index, Waiting
 	s.waiting.pushBack(request)
 	s.queued.add(r)
+	s.constraint.waits(r.RoutedMs)
 	if s.env.Passes != nil && s.run.active {
 		s.env.Passes.queueChanged(s.env.Pool, s.index, s.joinsMs, s.queued)
 	}
@@ -151,10 +156,12 @@ func (s *SGLang) Start(now, arrival, stop float64) (end float64, progress bool, 
 	}
 	if s.run.steady && !s.env.EveryPass && s.startRun(now, stop) {
 		end, progress = s.run.end, true
+		s.limitOfRun()
 	} else {
 		end, progress, err = s.onePass(now)
 		s.tellEvicted(now)
 	}
+	s.constraint.begin(s.pass.limit, s.pass.full, now, end)
 	if progress && s.env.Passes != nil {
 		s.env.Passes.begin(s.env.Pool, s.index, s.latest, &s.run.timeline)
 	}
@@ -168,13 +175,14 @@ func (s *SGLang) onePass(now float64) (end float64, progress bool, err error) {
 	s.pass = sglangPass{number: s.pass.number + 1, batch: s.pass.batch[:0], retracted: s.pass.retracted[:0]}
 	s.admitArrived(now)
 	s.prefill(now)
+	s.limitOfPass()
 	s.makeRoomForFirst()
 	if err := s.cachePrompts(now); err != nil {
 		return now, false, err
 	}
 	var prefill, decode perfmodel.Nanoseconds
 	if len(s.pass.batch) == 0 || s.env.Rules.DecodeInPrefillPass {
-		s.makeRoomToDecode()
+		s.makeRoomToDecode(now)
 		s.noteLoad(s.running)
 		prefill, decode = s.price(s.running)
 		s.decode()

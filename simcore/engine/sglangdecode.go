@@ -9,9 +9,9 @@ import (
 
 // makeRoomToDecode retracts running requests until those that are left have room for their next tokens, and evicts what
 // is in the way.
-func (s *SGLang) makeRoomToDecode() {
+func (s *SGLang) makeRoomToDecode(now float64) {
 	for s.mayRetract() && !s.roomToDecode() {
-		s.retract(s.victim())
+		s.retract(now, s.victim())
 		if !s.env.Rules.RetractedGoFirst {
 			s.evict(int(s.roundUp(int32(len(s.running) * passesAhead))))
 		}
@@ -97,7 +97,7 @@ func (s *SGLang) sortByProgress() {
 }
 
 // retract takes a running request's KV. It keeps its tokens and waits again.
-func (s *SGLang) retract(place int) {
+func (s *SGLang) retract(now float64, place int) {
 	id := s.running[place]
 	s.running = append(s.running[:place], s.running[place+1:]...)
 	r := &s.env.Requests[id]
@@ -106,6 +106,7 @@ func (s *SGLang) retract(place int) {
 	} else {
 		s.giveUp(r)
 	}
+	r.stall(now)
 	r.State = Preempted
 	s.queued.add(r)
 	s.pass.retracted = append(s.pass.retracted, id)

@@ -30,6 +30,9 @@ func (s *SGLang) prefill(now float64) {
 	for left.places > 0 && s.waiting.len() > 0 && s.admit(now, &left) && left.chunk > 0 {
 		left.places--
 	}
+	if left.places > 0 && left.chunk <= 0 {
+		s.pass.limit = LimitCompute
+	}
 	if s.env.Role != Decode { // what a decode worker computes again takes no time (§12.2)
 		s.setPrefill()
 	}
@@ -75,6 +78,7 @@ func (s *SGLang) admit(now float64, left *budget) bool {
 	}
 	c := s.nextChunk(id, r, left)
 	if c.tokens == 0 {
+		s.pass.limit = LimitCompute
 		return false
 	}
 	if s.load(now, id, r, c, left) {
@@ -86,7 +90,11 @@ func (s *SGLang) admit(now float64, left *budget) bool {
 	if c.last {
 		output = s.expectedOutput(r)
 	}
-	if float64(charge+output+more) >= room || charge > left.input || charge > left.chunk {
+	if float64(charge+output+more) >= room {
+		return false
+	}
+	if charge > left.input || charge > left.chunk {
+		s.pass.limit = LimitCompute
 		return false
 	}
 	first, held := r.computed == 0 || r.loading > 0, s.roundUp(r.computed)
@@ -194,7 +202,7 @@ func (s *SGLang) take(id int32, r *Request, c chunk) (prefix int32, ok bool) {
 
 func (s *SGLang) noteAdmission(now float64, r *Request, prefix int32) {
 	if r.AdmittedMs == Never {
-		r.AdmittedMs, r.ReusedFirst = now, prefix
+		r.admitFirst(now, prefix)
 	}
 	s.env.noteReuse(r, prefix)
 }

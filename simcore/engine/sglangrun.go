@@ -95,6 +95,7 @@ func (s *SGLang) LastPassStart() float64 { return s.run.lastStart() }
 
 // Finish completes what Start began, at its end.
 func (s *SGLang) Finish() []Signal {
+	s.constraint.finish(s.run.end)
 	if s.env.Passes != nil {
 		s.env.Passes.end(s.env.Pool, s.index, s.run.passes)
 	}

@@ -122,7 +122,7 @@ func (v *VLLM) readyWithRoom(now float64, decoding int, lengths int64) (int, int
 			most := v.mostTokens(r)
 			return 0, 0, v.stuck(now, victim, most, ceilDiv(r.length()+most, v.blockSize))
 		}
-		v.preempt(victim)
+		v.preempt(now, victim)
 		var err error
 		if decoding, lengths, err = v.ready(now); err != nil {
 			return 0, 0, err

@@ -90,6 +90,11 @@ func (t *tierAccess) offloadFinished(now float64) {
 // holding reports whether requests that do not run hold blocks for what they load.
 func (t *tierAccess) holding() bool { return t != nil && len(t.reserved) > 0 }
 
+// loads reports whether a request waits for blocks that it loads.
+func (t *tierAccess) loads() bool {
+	return t.holding() && slices.ContainsFunc(t.reserved, func(id int32) bool { return !t.env.Requests[id].loaded })
+}
+
 // mayLoad reports whether a waiting request may load anything now.
 func (t *tierAccess) mayLoad(r *Request) bool {
 	return t != nil && !r.loaded && t.onboard != tiers.OnboardNever

@@ -16,6 +16,9 @@ func (env *Environment) recordTokens(emitted []int32, now, end float64, duration
 		if first || ended {
 			signals = append(signals, Signal{Request: id, First: first, Ended: ended})
 		}
+		if r.stalled {
+			r.endStall(now, end)
+		}
 		switch {
 		case r.Output == 0:
 			env.PromptsEndMs = max(env.PromptsEndMs, end)

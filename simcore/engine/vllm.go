@@ -37,6 +37,7 @@ type VLLM struct {
 	signals     []Signal
 	emitted     []int32
 	queued      queued
+	constraint  constraint
 	remnants    remnants
 	latest      PassLoad // of the latest pass that was begun, while passes are collected
 	joinsMs     float64  // when the next request comes that is submitted
@@ -51,6 +52,8 @@ type passState struct {
 	budget    int32
 	preempted bool
 	progress  bool
+	limit     Limit // of what could be admitted
+	full      bool  // it has as many requests as a pass may have
 	prefill   prefillWork
 }
 
@@ -59,6 +62,7 @@ type outcome int8
 
 const (
 	scheduled outcome = iota
+	overBudget
 	notScheduled
 	selfPreempted
 )
@@ -89,6 +93,7 @@ func (v *VLLM) Reset(p Place) {
 	v.promised, v.queued, v.remnants = 0, queued{}, v.remnants[:0]
 	v.pass = passState{}
 	v.run.active, v.run.steady = false, false
+	v.constraint.restart(v.env.Kept)
 	v.speculation.start(v.index)
 	if v.tiers.reset(p.Tier) {
 		v.cache.NoteChanges()
@@ -114,6 +119,7 @@ func (v *VLLM) Submit(request int32) {
 	r.full = r.Input / v.blockSize
 	v.waiting.pushBack(request)
 	v.queued.add(r)
+	v.constraint.waits(r.RoutedMs)
 	if v.env.Passes != nil && v.run.active {
 		v.env.Passes.queueChanged(v.env.Pool, v.index, v.joinsMs, v.queued)
 	}
@@ -132,9 +138,11 @@ func (v *VLLM) Start(now, arrival, stop float64) (end float64, progress bool, er
 	}
 	if v.run.steady && !v.env.EveryPass && v.startRun(now, stop) {
 		end, progress = v.run.end, true
+		v.limitOfRun()
 	} else {
 		end, progress, err = v.onePass(now)
 	}
+	v.constraint.begin(v.pass.limit, v.pass.full, now, end)
 	v.tellTiers(now)
 	if progress && v.env.Passes != nil {
 		v.env.Passes.begin(v.env.Pool, v.index, v.latest, &v.run.timeline)
@@ -153,6 +161,7 @@ func (v *VLLM) onePass(now float64) (end float64, progress bool, err error) {
 	if err := v.admit(now); err != nil {
 		return now, false, err
 	}
+	v.limitOfPass()
 	if v.env.Passes != nil {
 		v.latest = v.passLoad()
 	}
@@ -227,7 +236,7 @@ func (v *VLLM) scheduleRunning(now float64) error {
 		switch {
 		case err != nil:
 			return err
-		case got == notScheduled:
+		case got == notScheduled, got == overBudget:
 			return nil
 		case got == scheduled:
 			i++
@@ -276,6 +285,9 @@ func (v *VLLM) admit(now float64) error {
 			if !held && r.materialised() {
 				v.release(id, r)
 			}
+			if got == overBudget {
+				v.pass.limit = LimitCompute
+			}
 			return nil
 		}
 		v.running = append(v.running, id)
@@ -283,7 +295,7 @@ func (v *VLLM) admit(now float64) error {
 			v.promised -= v.outputBlocks(r)
 		}
 		if r.AdmittedMs == Never {
-			r.AdmittedMs, r.ReusedFirst = now, cached
+			r.admitFirst(now, cached)
 		}
 		v.env.noteReuse(r, cached)
 		v.countTierHits(id, r, cached)
@@ -294,6 +306,7 @@ func (v *VLLM) admit(now float64) error {
 		r.State = Running
 		v.pass.progress = true
 		if r.used == 0 && v.pass.budget == 0 {
+			v.pass.limit = LimitCompute
 			return nil
 		}
 	}
@@ -346,11 +359,11 @@ func (v *VLLM) schedule(now float64, id, cached int32) (outcome, error) {
 	before := r.computed + cached
 	remaining := r.length() - before
 	if !v.env.Config.EnableChunkedPrefill && r.Input-before > v.pass.budget {
-		return notScheduled, nil
+		return overBudget, nil
 	}
 	want := min(remaining+r.drafts, v.pass.budget)
 	if want == 0 && remaining > 0 {
-		return notScheduled, nil
+		return overBudget, nil
 	}
 	target := before + min(want, remaining)
 	for !v.hold(id, r, max(r.blocks, cached/v.blockSize), target) {
@@ -364,7 +377,7 @@ func (v *VLLM) schedule(now float64, id, cached int32) (outcome, error) {
 		if v.env.Rules.BlocksOneByOne {
 			v.holdMost(id, r, target)
 		}
-		v.preempt(victim)
+		v.preempt(now, victim)
 		if victim == id {
 			return selfPreempted, nil
 		}
@@ -455,8 +468,9 @@ func (v *VLLM) victim() (int32, bool) {
 }
 
 // preempt takes a running request's blocks and puts it at the head of the waiting queue. It keeps its tokens.
-func (v *VLLM) preempt(id int32) {
+func (v *VLLM) preempt(now float64, id int32) {
 	r := &v.env.Requests[id]
+	r.stall(now)
 	v.release(id, r)
 	if r.pass == v.pass.number {
 		v.pass.budget += r.used
@@ -636,7 +650,7 @@ func (v *VLLM) openBlock(now float64, id int32, r *Request) (bool, error) {
 		if victim == id && v.isAlone() {
 			return false, v.stuck(now, id, 1, r.blocks+1)
 		}
-		v.preempt(victim)
+		v.preempt(now, victim)
 		if victim == id {
 			return false, nil
 		}

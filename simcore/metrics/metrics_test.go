@@ -181,6 +181,7 @@ func TestFields(t *testing.T) {
 		needsGPU := strings.HasPrefix(f.Name, "cost_") || strings.HasPrefix(f.Name, "max_energy_")
 		needsMore := f.Name == "prefill_worker_utilisation" || strings.HasSuffix(f.Name, "_router_queue_ms") || strings.HasSuffix(f.Name, "_handoff_ms") ||
 			regexp.MustCompile("(^|_)g[1-4]_|onboard_wait").MatchString(f.Name) ||
+			regexp.MustCompile("_time_(ms|share)$").MatchString(f.Name) ||
 			regexp.MustCompile("^workers_|^(peak|mean)_(prefill|decode)_workers$|^(starting|draining)_worker_").MatchString(f.Name) ||
 			regexp.MustCompile("^planner_ticks$|^scal(e|ing)_|^replica_transitions$").MatchString(f.Name)
 		needsScenario := OfAgentX(f.Name)
@@ -240,7 +241,9 @@ func TestFieldsReadTheirFigure(t *testing.T) {
 		Decode:  PoolScaling{WorkersAdded: 4000, WorkersCancelled: 4100, WorkersRemoved: 4200, PeakReady: 4300, MeanReady: 4400, StartingSeconds: 4500, DrainingSeconds: 4600},
 	}
 	r := Report{
-		Scaling: &scaling, Planning: &Planning{Ticks: 60_000, ScaleUps: 61_000, ScaleDowns: 62_000, Transitions: 64_000},
+		LatencyParts: &LatencyParts{QueueMs: 5000, PrefillMs: 5100, TransferMs: 5200, DecodeMs: 5300, StallMs: 5400},
+		Limited:      Limited{Compute: 5500, BatchSlots: 5600, KVMemory: 5700, Transfer: 5800, Router: 5900},
+		Scaling:      &scaling, Planning: &Planning{Ticks: 60_000, ScaleUps: 61_000, ScaleDowns: 62_000, Transitions: 64_000},
 		AgentX: &agentX, PrefillUtilisation: 35, DecodeUtilisation: 36, RouterQueue: &queue, Handoff: &handoff, Tiers: &tiers,
 		NumRequests: 1, CompletedRequests: 2, RejectedRequests: 3, TruncatedRequests: 4, UnfinishedRequests: 5, Preemptions: 6,
 		TotalInputTokens: 7, TotalOutputTokens: 8, DurationMs: 9, RequestThroughputRPS: 10, InputThroughputTokS: 11,
@@ -260,7 +263,7 @@ func TestFieldsReadTheirFigure(t *testing.T) {
 		}
 		by[v] = f.Name
 	}
-	if want := 36 + 6*9 + 2*4 + 37 + 10 + 5 + 10 + 4*6; len(by) != want {
+	if want := 36 + 6*9 + 2*4 + 3*5 + 37 + 10 + 5 + 10 + 4*6; len(by) != want {
 		t.Errorf("%d fields, want %d", len(by), want)
 	}
 	for name, want := range map[string]float64{"p99_ttft_ms": r.TTFT.P99, "median_itl_ms": r.ITL.Median,
@@ -270,6 +273,52 @@ func TestFieldsReadTheirFigure(t *testing.T) {
 			t.Errorf("%s shows %q", name, by[want])
 		}
 	}
+}
+
+func TestLimitingResource(t *testing.T) {
+	nan := math.NaN()
+	for _, test := range []struct {
+		shares []float64
+		want   string
+	}{
+		{[]float64{0, 0, 0, 0, 0}, LimitNone},
+		{[]float64{.01, .01, .01, .01, .01}, LimitNone},
+		{[]float64{.01, .02, .01, .01, .01}, "batch_slots"},
+		{[]float64{0, 0, .3, .3, 0}, "kv_memory"},
+		{[]float64{0, 0, 0, 0, 1}, "router"},
+		{[]float64{.5, 0, 0, 0, .2}, "compute"},
+		{[]float64{nan, nan, nan, nan, nan}, LimitNone},
+	} {
+		if got := LimitingResource(test.shares); got != test.want {
+			t.Errorf("%v: %s, want %s", test.shares, got, test.want)
+		}
+	}
+	known := map[string]bool{}
+	for _, f := range Fields() {
+		known[f.Name] = true
+	}
+	for _, l := range LimitFields() {
+		if !known[l.Field] {
+			t.Errorf("there is no field %s", l.Field)
+		}
+	}
+}
+
+// TestFixedSum checks that sums are exact and do not depend on the order.
+func TestFixedSum(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		values := rapid.SliceOfN(rapid.Float64Range(0, 1e7), 1, 50).Draw(t, "values")
+		var forth, back fixedSum
+		plain := 0.0
+		for i, v := range values {
+			forth.add(v)
+			back.add(values[len(values)-1-i])
+			plain += v
+		}
+		if forth != back || math.Abs(forth.value()-plain) > 1e-12*plain+1e-9 {
+			t.Fatalf("%v and %v, about %v", forth, back, plain)
+		}
+	})
 }
 
 // TestWithCost works out a bill by hand: 2.5 GPU-hours at 4 USD and 700 W.

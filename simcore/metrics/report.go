@@ -54,6 +54,10 @@ type Report struct {
 	TTFT, TTST, TPOT, ITL, E2ELatency Summary
 	// OutputTokenThroughputPerUser pools 1000/gap over every gap above 0, in tokens/s.
 	OutputTokenThroughputPerUser Summary
+	// LatencyParts is where the time of E2ELatency goes, a mean over requests; nil when none was completed.
+	LatencyParts *LatencyParts
+	// Limited is what kept workers from admitting requests.
+	Limited Limited
 	// RouterQueue is set for routers that keep requests: how long completed requests waited there, in ms.
 	RouterQueue *Summary
 	// Handoff is set for disaggregated deployments: the time from a prompt's end on the prefill worker until the decode
@@ -249,6 +253,7 @@ func buildFields() []Field {
 	fs = append(fs, optionalSummary("handoff_ms", "time from the end of a prompt on its prefill worker until a decode worker had its KV cache and was idle", func(r *Report) *Summary { return r.Handoff })...)
 	fs = append(fs, summaryFields("output_token_throughput_per_user", "tokens/s", "1000 / gap over every gap between tokens, pooled",
 		HigherIsBetter, func(r *Report) *Summary { return &r.OutputTokenThroughputPerUser })...)
+	fs = append(fs, breakdownFields()...)
 	fs = append(fs, tierFields()...)
 	fs = append(fs, scalingFields()...)
 	fs = append(fs, planningFields()...)

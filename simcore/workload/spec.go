@@ -23,6 +23,9 @@ type Spec struct {
 	Preset *PresetSpec `json:"preset,omitempty"`
 	// Synthetic generates requests of one size.
 	Synthetic *SyntheticSpec `json:"synthetic,omitempty"`
+	// Share replays the beginning of the workload only: whole sessions, in the order in which they start, that have this share of
+	// the requests. 0 and 1 mean all.
+	Share float64 `json:"share,omitempty"`
 }
 
 // TraceSpec names a trace file.
@@ -155,7 +158,18 @@ func (s Spec) Load(ctx context.Context, src Source) (*Workload, error) {
 	if s.Name != "" {
 		w.Name = s.Name
 	}
+	if s.Share > 0 {
+		w = w.First(s.Share)
+	}
 	return w, nil
+}
+
+// ShortenTo takes the beginning of what the spec names: so much of its own share.
+func (s *Spec) ShortenTo(share float64) {
+	if s.Share > 0 {
+		share *= s.Share
+	}
+	s.Share = share
 }
 
 // Label is the name under which results show the workload.
@@ -188,6 +202,9 @@ func (s Spec) Validate() problem.List {
 	if s.Synthetic != nil {
 		given++
 		l = append(l, s.Synthetic.validate().Under("synthetic")...)
+	}
+	if !(s.Share >= 0 && s.Share <= 1) {
+		l = append(l, problem.Problem{Path: "share", Value: fmt.Sprint(s.Share), Allowed: "give a share above 0 and up to 1, or 0 for all"})
 	}
 	if given != 1 {
 		l = append(l, problem.Problem{Path: "(workload)", Allowed: "give exactly one of trace, preset and synthetic"})

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/servegrid/servegrid/results"
+	"github.com/servegrid/servegrid/results/deploy"
+	"github.com/servegrid/servegrid/results/recommend"
+)
+
+// writeDeployment writes the files that deploy the best configuration, those of each traffic into a folder of its own.
+func (f *recommendFlags) writeDeployment(st *state, t *results.Table, r *recommend.Recommendation) error {
+	for i := range r.Answers {
+		a := &r.Answers[i]
+		if a.Best == nil {
+			continue
+		}
+		dir := f.deploy
+		if len(r.Answers) > 1 {
+			dir = filepath.Join(dir, fileName(strings.ReplaceAll(settingsText(a.Traffic), " ", "-")))
+		}
+		point, err := pointOfRow(t, a.Best.Row)
+		if err != nil {
+			return fmt.Errorf("--deploy: %w", err)
+		}
+		files, err := deploy.Files(deploy.Plan{Config: point.Config, Workload: point.Workload, GPUPrice: point.GPUPrice, Name: specName(t.Metadata.Spec)})
+		if err != nil {
+			return fmt.Errorf("--deploy: %w", err)
+		}
+		if err := deploy.Write(dir, files); err != nil {
+			return fmt.Errorf("--deploy: %w", err)
+		}
+		if err := printText(st.stderr, "Files to deploy in %s:\n", dir); err != nil {
+			return err
+		}
+		for _, file := range files {
+			if err := printText(st.stderr, "  %-16s %s\n", file.Name, file.Note); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

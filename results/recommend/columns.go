@@ -1,0 +1,160 @@
+package recommend
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/results"
+	"github.com/servegrid/servegrid/simcore/metrics"
+)
+
+// withComputed returns the table with the columns that a budget may bound, where what they follow from is there.
+func withComputed(t *results.Table) *results.Table {
+	own := *t
+	own.Columns = slices.Clone(t.Columns)
+	number := func(name string) []float64 {
+		if c := t.Column(name); c != nil {
+			if values, err := c.Float64s(); err == nil {
+				return values
+			}
+		}
+		return slices.Repeat([]float64{math.NaN()}, t.Rows())
+	}
+	usd, hours, mean, gpus := number("cost_usd"), number("gpu_hours"), number("mean_gpus"), number(gpusColumn)
+	addComputed(&own, HourlyCostColumn, "USD/h", "Cost of the GPUs in an hour.", func(row int) float64 {
+		if mean[row] > 0 {
+			return usd[row] / hours[row] * mean[row]
+		}
+		return usd[row] / hours[row] * gpus[row]
+	})
+	if t.Column("peak_decode_workers") == nil {
+		return &own
+	}
+	prefill, perPrefill := number("peak_prefill_workers"), number("prefill_gpus_per_worker")
+	decode, perDecode := number("peak_decode_workers"), number("decode_gpus_per_worker")
+	addComputed(&own, PeakGPUsColumn, "GPUs", "The most GPUs of workers that took requests at a time.", func(row int) float64 {
+		peak := decode[row] * perDecode[row]
+		if pool := prefill[row] * perPrefill[row]; pool > 0 {
+			peak += pool
+		}
+		if math.IsNaN(peak) {
+			return gpus[row]
+		}
+		return peak
+	})
+	return &own
+}
+
+// addComputed adds a metric unless the table has the column or no row has a value.
+func addComputed(t *results.Table, name, unit, doc string, of func(row int) float64) {
+	if t.Column(name) != nil {
+		return
+	}
+	c := results.NewColumn(name, gridspec.KindFloat, t.Rows())
+	c.Unit, c.Doc, c.Role = unit, doc, results.RoleMetric
+	for row := range c.Len() {
+		if v := of(row); finite(v) {
+			c.Set(row, gridspec.Value{Kind: gridspec.KindFloat, Float: v})
+		}
+	}
+	if slices.Contains(c.Null, false) {
+		t.Add(c)
+	}
+}
+
+// GPUBudget bounds the GPUs of a table's configurations: at their peak, where a planner changes them.
+func GPUBudget(t *results.Table, most int) results.Constraint {
+	column := gpusColumn
+	if withComputed(t).Column(PeakGPUsColumn) != nil {
+		column = PeakGPUsColumn
+	}
+	return results.Constraint{Column: column, Operator: "<=", Bound: gridspec.Value{Kind: gridspec.KindInt, Int: int64(most)}}
+}
+
+// CostBudget bounds what a configuration costs an hour, in USD.
+func CostBudget(usdPerHour float64) results.Constraint {
+	return results.Constraint{Column: HourlyCostColumn, Operator: "<=", Bound: gridspec.Value{Kind: gridspec.KindFloat, Float: usdPerHour}}
+}
+
+// The objectives that have a name of their own, with the columns that stand for them, the first that a table has.
+var named = map[string][]results.Objective{
+	"cost": {
+		{Name: "cost_usd_per_mtok_output"}, {Name: HourlyCostColumn}, {Name: "gpu_hours"}, {Name: gpusColumn},
+	},
+	"throughput": {
+		{Name: "output_throughput_tok_s", Maximize: true}, {Name: "total_throughput_tok_s", Maximize: true},
+		{Name: "request_throughput_rps", Maximize: true},
+	},
+	"throughput-per-gpu": {{Name: "output_throughput_tok_s_per_gpu", Maximize: true}},
+	"speed": {
+		{Name: "mean_output_token_throughput_per_user", Maximize: true}, {Name: "mean_tpot_ms"}, {Name: "mean_itl_ms"},
+	},
+}
+
+// ObjectiveNames lists the objectives that have a name of their own.
+func ObjectiveNames() []string { return []string{"cost", "throughput", "throughput-per-gpu", "speed"} }
+
+// FindObjective returns the objective that a word means in a table: one of [ObjectiveNames], max:COLUMN or min:COLUMN, or
+// the column of a metric whose better direction is known.
+func FindObjective(t *results.Table, word string) (results.Objective, error) {
+	own := withComputed(t)
+	if choices, ok := named[word]; ok {
+		for _, o := range choices {
+			if c := own.Column(o.Name); c != nil && slices.Contains(c.Null, false) {
+				return o, nil
+			}
+		}
+		return choices[0], nil // an empty table, or one that lacks them all, which its reader says
+	}
+	direction, name, given := strings.Cut(word, ":")
+	if given && (direction == "max" || direction == "min") {
+		_, err := own.Lookup(name)
+		return results.Objective{Name: name, Maximize: direction == "max"}, err
+	}
+	if _, err := own.Lookup(word); err != nil {
+		return results.Objective{}, fmt.Errorf("%w; or use one of: %s", err, strings.Join(ObjectiveNames(), ", "))
+	}
+	for _, f := range metrics.Fields() {
+		if f.Name == word && f.Better != metrics.Neutral {
+			return results.Objective{Name: word, Maximize: f.Better == metrics.HigherIsBetter}, nil
+		}
+	}
+	if word == HourlyCostColumn || word == gpusColumn || word == PeakGPUsColumn {
+		return results.Objective{Name: word}, nil
+	}
+	return results.Objective{}, fmt.Errorf("nothing says whether %s should be high or low; write max:%s or min:%s", word, word, word)
+}
+
+// variedColumns are the columns that tell configurations apart.
+func (s *scale) variedColumns() []*results.Column {
+	var out []*results.Column
+	for _, c := range s.table.Columns {
+		switch c.Role {
+		case results.RoleAxis, results.RoleDerived, results.RoleConfig:
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// hardware are the settings of what one rents and installs, structural also those of how it is divided. A column has the
+// setting's name, or ends with it after a section.
+var (
+	hardware   = []string{"gpu", "deployment_mode", "backend", "engine_type", "dtype", "model"}
+	structural = append([]string{"tp", "dp", "ep", "workers", "prefill_workers", "decode_workers", "case"}, hardware...)
+)
+
+// loads are the settings of what is asked of a deployment.
+var loads = []string{"concurrency", "rate", "speedup"}
+
+// isLoad reports whether a column says how much is asked of a deployment.
+func isLoad(c *results.Column) bool {
+	return c.Role == results.RoleAxis && slices.Contains(loads, strings.TrimPrefix(c.Name, "load_"))
+}
+
+func namedLike(name string, settings []string) bool {
+	return slices.ContainsFunc(settings, func(s string) bool { return name == s || strings.HasSuffix(name, "_"+s) })
+}

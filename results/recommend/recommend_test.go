@@ -1,0 +1,401 @@
+package recommend
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/results"
+)
+
+// column makes a column from plain values; nil is a null.
+func column(name string, role results.Role, values ...any) *results.Column {
+	kind := gridspec.KindFloat
+	for _, v := range values {
+		switch v.(type) {
+		case string:
+			kind = gridspec.KindString
+		case int:
+			kind = gridspec.KindInt
+		case bool:
+			kind = gridspec.KindBool
+		case float64:
+			kind = gridspec.KindFloat
+		default:
+			continue
+		}
+		break
+	}
+	c := results.NewColumn(name, kind, len(values))
+	c.Role = role
+	for row, v := range values {
+		switch v := v.(type) {
+		case string:
+			c.Set(row, gridspec.Value{Kind: gridspec.KindString, Str: v})
+		case int:
+			c.Set(row, gridspec.Value{Kind: gridspec.KindInt, Int: int64(v)})
+		case float64:
+			c.Set(row, gridspec.Value{Kind: gridspec.KindFloat, Float: v})
+		case bool:
+			c.Set(row, gridspec.Value{Kind: gridspec.KindBool, Bool: v})
+		}
+	}
+	return c
+}
+
+// cluster is a small study: GPUs of two kinds, one to four workers, a knob that does little.
+func cluster() *results.Table {
+	return &results.Table{Columns: []*results.Column{
+		column("id", results.RolePoint, "a1", "a1k", "a2", "a4", "b1", "b2", "bad"),
+		column("status", results.RolePoint, "ok", "ok", "ok", "ok", "ok", "ok", "failed"),
+		column("gpu", results.RoleAxis, "h100", "h100", "h100", "h100", "b200", "b200", "b200"),
+		column("workers", results.RoleAxis, 1, 1, 2, 4, 1, 2, 4),
+		column("max_num_seqs", results.RoleAxis, 256, 512, 256, 256, 256, 256, 256),
+		column("gpus", results.RolePoint, 1, 1, 2, 4, 1, 2, 4),
+		column("gpu_hours", results.RoleMetric, .5, .5, 1., 2., .5, 1., nil),
+		column("mean_gpus", results.RoleMetric, 1., 1., 2., 4., 1., 2., nil),
+		column("cost_usd", results.RoleMetric, 1., 1., 2., 4., 2.5, 5., nil),
+		column("cost_usd_per_mtok_output", results.RoleMetric, 10., 10., 20., 40., 25., 50., nil),
+		column("p99_ttft_ms", results.RoleMetric, 3000., 2990., 900., 400., 800., 300., nil),
+		column("rejected_requests", results.RoleMetric, 0, 0, 0, 0, 0, 0, nil),
+		column("limiting_resource", results.RolePoint, "compute", "compute", "none", "none", "kv_memory", "none", nil),
+	}}
+}
+
+func bounds(t testing.TB, expressions ...string) []results.Constraint {
+	t.Helper()
+	var out []results.Constraint
+	for _, e := range expressions {
+		c, err := results.ParseConstraints(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, c...)
+	}
+	return out
+}
+
+func cheapest(t testing.TB, limits ...string) Request {
+	return Request{
+		Objective: results.Objective{Name: "cost_usd_per_mtok_output"}, Limits: bounds(t, limits...), RunnersUp: 3, Tolerance: DefaultTolerance,
+	}
+}
+
+func ask(t testing.TB, table *results.Table, r Request) Answer {
+	t.Helper()
+	got, err := For(table, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := json.Marshal(got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Answers) != 1 {
+		t.Fatalf("%d answers; one is expected", len(got.Answers))
+	}
+	return got.Answers[0]
+}
+
+func ids(alternatives []Alternative) (out []string) {
+	for _, a := range alternatives {
+		out = append(out, a.ID)
+	}
+	return out
+}
+
+func TestTheCheapestThatKeepsTheLimit(t *testing.T) {
+	a := ask(t, cluster(), cheapest(t, "p99_ttft_ms <= 1000"))
+	if a.Best == nil || a.Best.ID != "a2" || a.Feasible != 4 || a.Simulated != 6 || a.Configurations != 7 {
+		t.Fatalf("got %+v", a)
+	}
+	if got, want := ids(a.RunnersUp), []string{"b1", "a4", "b2"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("runners-up %v; want %v", got, want)
+	}
+	limit := a.Best.Limits[a.Best.Binding]
+	if limit.Value != 900 || math.Abs(limit.Headroom-.1) > 1e-12 || a.Best.LimitedBy != "none" {
+		t.Errorf("the best has %+v, limited by %q", limit, a.Best.LimitedBy)
+	}
+	if hourly, ok := a.Best.Figure(HourlyCostColumn); !ok || hourly.Value != 4 {
+		t.Errorf("costs %+v an hour; want 4 USD", hourly)
+	}
+	if a.Next == nil || a.Next.ID != "a4" {
+		t.Errorf("next number of GPUs: %+v; want a4, of the same kind", a.Next)
+	}
+	if len(a.Relaxed) != 1 || a.Relaxed[0].Choice.ID != "a1k" || a.Relaxed[0].Needed != 2990 || math.Abs(a.Relaxed[0].Gain-.5) > 1e-12 {
+		t.Errorf("relaxed: %+v; without the limit a1k costs half", a.Relaxed)
+	}
+}
+
+func TestBudgetsAreSetAsideToSayWhatTheyForbid(t *testing.T) {
+	r := cheapest(t)
+	r.Objective, r.Budget = results.Objective{Name: "p99_ttft_ms"}, bounds(t, "gpus <= 2", "usd_per_hour <= 9")
+	a := ask(t, cluster(), r)
+	if a.Best == nil || a.Best.ID != "b1" && a.Best.ID != "a2" {
+		t.Fatalf("best: %+v", a.Best)
+	}
+	if a.Best.ID != "b1" {
+		t.Errorf("best is %s; b1 is the fastest at 5 USD/h", a.Best.ID)
+	}
+	if a.Next == nil || a.Next.ID != "b2" || !a.Next.OverBudget {
+		t.Errorf("next: %+v; want b2, beyond the budget", a.Next)
+	}
+	var relaxed []string
+	for _, x := range a.Relaxed {
+		relaxed = append(relaxed, x.Constraint.Column+" "+x.Choice.ID)
+	}
+	if want := []string{"usd_per_hour b2", "gpus a4"}; !reflect.DeepEqual(relaxed, want) {
+		t.Errorf("relaxed %v; want %v, the greater gain first", relaxed, want)
+	}
+}
+
+func TestNothingFeasible(t *testing.T) {
+	a := ask(t, cluster(), cheapest(t, "p99_ttft_ms <= 250"))
+	if a.Best != nil || a.Closest == nil || a.Closest.ID != "b2" || math.Abs(a.Closest.Limits[0].Headroom+.2) > 1e-12 {
+		t.Fatalf("got %+v, closest %+v", a, a.Closest)
+	}
+	if len(a.Relaxed) != 1 || a.Relaxed[0].Choice.ID != "b2" || a.Relaxed[0].Needed != 300 {
+		t.Errorf("relaxed: %+v; b2 needs the least", a.Relaxed)
+	}
+	r := cheapest(t, "p99_ttft_ms <= 350", "gpu == h100")
+	if a := ask(t, cluster(), r); a.Best != nil || a.Closest.ID != "a4" {
+		t.Errorf("closest %+v; what selects rows is kept", a.Closest)
+	}
+}
+
+func TestWhoDropsRequestsIsNotChosen(t *testing.T) {
+	table := cluster()
+	table.Add(column("rejected_requests", results.RoleMetric, 5, 5, 0, 0, 0, 0, nil))
+	r := cheapest(t)
+	if a := ask(t, table, r); a.Best.ID != "a2" {
+		t.Errorf("best is %s, which drops requests", a.Best.ID)
+	}
+	r.AllowRejected = true
+	if a := ask(t, table, r); a.Best.ID != "a1" {
+		t.Errorf("best is %s; the cheapest was allowed", a.Best.ID)
+	}
+	table.Add(column("rejected_requests", results.RoleMetric, 5, 5, 5, 5, 5, 5, nil))
+	if a := ask(t, table, cheapest(t)); a.Best.ID != "a1" {
+		t.Errorf("best is %s; all drop the same", a.Best.ID)
+	}
+}
+
+func TestKnobsAreRunnersUpOnlyWhenTheyMatter(t *testing.T) {
+	table := cluster().Select([]int{0, 1})
+	if a := ask(t, table, cheapest(t, "p99_ttft_ms <= 5000")); len(a.RunnersUp) != 0 {
+		t.Errorf("runners-up %v; 0.3 %% of TTFT are no difference", ids(a.RunnersUp))
+	}
+	table.Add(column("p99_ttft_ms", results.RoleMetric, 3000., 2000.))
+	if a := ask(t, table, cheapest(t, "p99_ttft_ms <= 5000")); a.Best.ID != "a1k" || len(a.RunnersUp) != 1 {
+		t.Errorf("best %s, runners-up %v; the knob matters", a.Best.ID, ids(a.RunnersUp))
+	}
+}
+
+func TestReplicatesSayWhatIsChance(t *testing.T) {
+	table := &results.Table{Columns: []*results.Column{
+		column("status", results.RolePoint, "ok", "ok", "ok", "ok", "ok", "ok", "ok", "ok", "ok"),
+		column("workers", results.RoleAxis, 1, 1, 1, 2, 2, 2, 4, 4, 4),
+		column("replicate", results.RolePoint, 0, 1, 2, 0, 1, 2, 0, 1, 2),
+		column("gpu_hours", results.RoleMetric, 10., 14., 12., 10.5, 13.5, 12.6, 20., 24., 22.),
+		column("p99_ttft_ms", results.RoleMetric, 90., 120., 80., 50., 60., 55., 20., 20., 20.),
+	}}
+	r := Request{Objective: results.Objective{Name: "gpu_hours"}, Limits: bounds(t, "p99_ttft_ms <= 100"), RunnersUp: 2}
+	a := ask(t, table, r)
+	if l := a.Best.Limits[0]; l.Kept != 2 || l.Runs != 3 {
+		t.Errorf("the best keeps its limit in %d of %d runs; want 2 of 3", l.Kept, l.Runs)
+	}
+	if !a.RunnersUp[0].WithinNoise || a.RunnersUp[1].WithinNoise {
+		t.Errorf("within noise: %v, %v; 12.2 GPU-hours are, 22 are not", a.RunnersUp[0].WithinNoise, a.RunnersUp[1].WithinNoise)
+	}
+	// 1 worker: mean 12, sample deviation 2, t(2) = 4.303.
+	if f, _ := a.Best.Figure("gpu_hours"); math.Abs(f.HalfWidth-4.303*2/math.Sqrt(3)) > 1e-9 {
+		t.Errorf("half width %v", f.HalfWidth)
+	}
+}
+
+func TestEachTrafficHasItsAnswer(t *testing.T) {
+	table := cluster()
+	r := cheapest(t)
+	r.By = []string{"gpu"}
+	got, err := For(table, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Answers) != 2 || got.Answers[0].Traffic[0].Value != "h100" || got.Answers[1].Best.ID != "b1" {
+		t.Errorf("got %+v", got.Answers)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	r := cheapest(t, "p99_tft_ms <= 1", "gpus <= two")
+	r.By = []string{"workloat"}
+	r.Objective.Name = "gpu"
+	_, err := For(cluster(), r)
+	for _, want := range []string{"p99_tft_ms", "did you mean p99_ttft_ms?", "column gpus holds numbers", "workloat", "column gpu holds text"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v lacks %q", err, want)
+		}
+	}
+	r = cheapest(t)
+	r.Tolerance = math.NaN()
+	if _, err := For(cluster(), r); err == nil {
+		t.Error("a tolerance that is no number was taken")
+	}
+}
+
+func TestTablesWithNothingToChooseFrom(t *testing.T) {
+	for name, table := range map[string]*results.Table{
+		"empty":      cluster().Select(nil),
+		"all failed": cluster().Select([]int{6}),
+		"no numbers": {Columns: []*results.Column{
+			column("status", results.RolePoint, "ok"), column("cost_usd_per_mtok_output", results.RoleMetric, math.Inf(1)),
+			column("p99_ttft_ms", results.RoleMetric, math.NaN()),
+		}},
+	} {
+		r := cheapest(t, "p99_ttft_ms <= 1000")
+		got, err := For(table, r)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for _, a := range got.Answers {
+			if a.Best != nil || a.Closest != nil || a.Feasible != 0 {
+				t.Errorf("%s: got %+v", name, a)
+			}
+		}
+		if _, err := json.Marshal(got); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestFindObjective(t *testing.T) {
+	for word, want := range map[string]results.Objective{
+		"cost":             {Name: "cost_usd_per_mtok_output"},
+		"min:workers":      {Name: "workers"},
+		"max:workers":      {Name: "workers", Maximize: true},
+		"p99_ttft_ms":      {Name: "p99_ttft_ms"},
+		"usd_per_hour":     {Name: "usd_per_hour"},
+		"output_tokens_th": {},
+		"workers":          {},
+	} {
+		got, err := FindObjective(cluster(), word)
+		if (err != nil) != (want.Name == "") || got != want {
+			t.Errorf("%s: got %v, %v", word, got, err)
+		}
+	}
+	if got, _ := FindObjective(&results.Table{Columns: []*results.Column{column("gpus", results.RolePoint, 1, 2)}}, "cost"); got.Name != "gpus" {
+		t.Errorf("without prices cost is %v; want gpus", got)
+	}
+}
+
+// randomTable draws a table with nulls, infinities, failures, ties and replicates.
+func randomTable(t *rapid.T) *results.Table {
+	n := rapid.IntRange(1, 25).Draw(t, "rows")
+	figure := rapid.SampledFrom([]any{nil, math.Inf(1), math.NaN(), 0., 1., 1.001, 2., 3., 1e308, -1.})
+	draw := func(name string, role results.Role, g *rapid.Generator[any]) *results.Column {
+		values := make([]any, n)
+		for i := range values {
+			values[i] = g.Draw(t, name)
+		}
+		return column(name, role, values...)
+	}
+	anyOf := func(values ...any) *rapid.Generator[any] { return rapid.SampledFrom(values) }
+	idOf := make([]any, n)
+	for i := range idOf {
+		idOf[i] = string(rune('a' + i))
+	}
+	cost := draw("cost_usd_per_mtok_output", results.RoleMetric, figure)
+	ttft := draw("p99_ttft_ms", results.RoleMetric, figure)
+	return &results.Table{Columns: []*results.Column{
+		column("id", results.RolePoint, idOf...),
+		draw("status", results.RolePoint, anyOf("ok", "ok", "ok", "failed")),
+		draw("gpu", results.RoleAxis, anyOf("x", "y")),
+		draw("workers", results.RoleAxis, anyOf(1, 2, 3)),
+		draw("knob", results.RoleAxis, anyOf(1, 2, 3, 4, 5, 6, 7)),
+		draw("gpus", results.RolePoint, anyOf(1, 2, 3, 4)),
+		draw("gpu_hours", results.RoleMetric, anyOf(1., 2.)),
+		draw("cost_usd", results.RoleMetric, anyOf(1., 2., nil)),
+		draw("rejected_requests", results.RoleMetric, anyOf(0, 0, 3)),
+		cost, ttft,
+	}}
+}
+
+// TestTheBestIsFeasibleAndNoneIsBetter checks the promise of a recommendation against every row.
+func TestTheBestIsFeasibleAndNoneIsBetter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		table := randomTable(t)
+		limit := rapid.SampledFrom([]string{"p99_ttft_ms <= 2", "p99_ttft_ms < 1", "p99_ttft_ms >= 0"}).Draw(t, "limit")
+		c, _ := results.ParseConstraints(limit)
+		budget, _ := results.ParseConstraints("gpus <= 3")
+		r := Request{Objective: results.Objective{Name: "cost_usd_per_mtok_output"}, Limits: c, Budget: budget, RunnersUp: 4,
+			Tolerance: rapid.SampledFrom([]float64{0, .01}).Draw(t, "tolerance"), AllowRejected: true}
+		got, err := For(table, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := json.Marshal(got); err != nil {
+			t.Fatal(err)
+		}
+		a := got.Answers[0]
+		feasible, err := results.Feasible(table, append(c, budget...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		costs, _ := table.Column("cost_usd_per_mtok_output").Float64s()
+		least, some := math.Inf(1), 0
+		for row, ok := range feasible {
+			if ok && table.Column("status").Text(row) == "ok" && !math.IsInf(costs[row], 0) && !math.IsNaN(costs[row]) {
+				least, some = min(least, costs[row]), some+1
+			}
+		}
+		if (a.Best == nil) != (some == 0) || a.Feasible != some {
+			t.Fatalf("%d feasible, %d counted, best %+v", some, a.Feasible, a.Best)
+		}
+		if a.Best == nil {
+			return
+		}
+		if row := a.Best.Row; !feasible[row] || costs[row] > least+r.Tolerance*math.Abs(least) {
+			t.Errorf("best has cost %v, feasible %v; the least is %v", costs[row], feasible[row], least)
+		}
+		for i, alternative := range a.RunnersUp {
+			if !feasible[alternative.Row] || alternative.Row == a.Best.Row {
+				t.Errorf("runner-up %d is row %d, feasible %v", i, alternative.Row, feasible[alternative.Row])
+			}
+		}
+	})
+}
+
+// TestTheOrderOfRowsDoesNotMatter permutes the rows and expects the same answer, twice.
+func TestTheOrderOfRowsDoesNotMatter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		table := randomTable(t)
+		limits, _ := results.ParseConstraints("p99_ttft_ms <= 2")
+		r := Request{Objective: results.Objective{Name: "cost_usd_per_mtok_output"}, Limits: limits, RunnersUp: 3, Tolerance: .01}
+		order := make([]int, table.Rows())
+		for i := range order {
+			order[i] = i
+		}
+		permuted := table.Select(rapid.Permutation(order).Draw(t, "order"))
+		var texts [3]string
+		for i, table := range []*results.Table{table, table, permuted} {
+			got, err := For(table, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := json.Marshal(got.Answers) // cautions name things in the order of the rows
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[i] = string(text)
+		}
+		if texts[0] != texts[1] || texts[0] != texts[2] {
+			t.Errorf("answers differ:\n%s", cmp.Diff(texts[0], texts[2]))
+		}
+	})
+}

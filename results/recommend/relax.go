@@ -1,0 +1,76 @@
+package recommend
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/servegrid/servegrid/results"
+)
+
+// relaxations says for each limit and budget with a distance what giving it up would lead to, from the best configuration
+// or, when that is nil, from none.
+func (g *group) relaxations(best *int) []Relaxation {
+	out := []Relaxation{}
+	for i, c := range g.bounds {
+		rows := g.keeping(i)
+		rows = slices.DeleteFunc(rows, func(row int) bool {
+			_, measured := g.measured(c, row)
+			return g.keeps[i][row] || !measured
+		})
+		if len(rows) == 0 {
+			continue
+		}
+		row, gain := g.least(rows, c), 0.0
+		if best != nil {
+			row = g.first(rows)
+			gain = (g.objective[row] - g.objective[*best]) / math.Abs(g.objective[*best])
+			if !(gain > g.request.Tolerance) || !finite(gain) {
+				continue
+			}
+		}
+		needed, _ := g.measured(c, row)
+		out = append(out, Relaxation{Constraint: c, Needed: needed, Gain: gain, Choice: *g.choice(row)})
+	}
+	slices.SortStableFunc(out, func(a, b Relaxation) int {
+		if best != nil {
+			return cmp.Compare(b.Gain, a.Gain)
+		}
+		return cmp.Compare(headroom(b.Constraint, b.Needed), headroom(a.Constraint, a.Needed))
+	})
+	return out
+}
+
+// least returns the configuration that exceeds a bound the least.
+func (g *group) least(rows []int, c results.Constraint) int {
+	return slices.MinFunc(rows, func(a, b int) int {
+		x, _ := g.measured(c, a)
+		y, _ := g.measured(c, b)
+		return cmp.Or(cmp.Compare(headroom(c, y), headroom(c, x)), g.prefer(a, b))
+	})
+}
+
+// closest is the configuration whose largest miss is the smallest in proportion to its bound; nil when none was simulated
+// or bounded figures are missing.
+func (g *group) closest() *Choice {
+	worst := map[int]float64{}
+	rows := slices.DeleteFunc(slices.Clone(g.ok), func(row int) bool {
+		least := math.Inf(1)
+		for i, c := range g.bounds {
+			if g.keeps[i][row] {
+				continue
+			}
+			v, ok := g.measured(c, row)
+			if !ok {
+				return true
+			}
+			least = min(least, headroom(c, v))
+		}
+		worst[row] = least
+		return false
+	})
+	if len(rows) == 0 {
+		return nil
+	}
+	return g.choice(slices.MinFunc(rows, func(a, b int) int { return cmp.Or(cmp.Compare(worst[b], worst[a]), g.prefer(a, b)) }))
+}

@@ -1,0 +1,180 @@
+package search
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// EvolveOptions configure [NewEvolve].
+type EvolveOptions struct {
+	// Population is the number of trials that have offspring; 0 means 32.
+	Population int
+	// Points is how many trials the search may take, which decides the size of its first generation; 0 means many.
+	Points int
+}
+
+// NewEvolve returns an evolutionary strategy in the manner of NSGA-II: the best trials so far, by dominance and then by
+// how alone they are on their frontier, have offspring that mixes the places of two and moves some of them. A trial
+// that keeps the constraints is better than one that does not, and of two that do not, the nearer one. It never asks for
+// a place twice. See K. Deb et al., "A Fast and Elitist Multiobjective Genetic Algorithm: NSGA-II", IEEE Transactions
+// on Evolutionary Computation 6(2), 2002.
+func NewEvolve(space Space, opt EvolveOptions, seed uint64) Strategy {
+	if opt.Population < 2 {
+		opt.Population = 32
+	}
+	e := &evolve{h: newHistory(space, seed), population: opt.Population}
+	first := opt.Population
+	if opt.Points > 0 {
+		first = max(2, min(first, opt.Points/3))
+	}
+	e.first = e.h.design(first)
+	return e
+}
+
+type evolve struct {
+	h          *history
+	population int
+	first      [][]int // what is left of the first generation
+}
+
+// Ask returns what is left of the first generation, then offspring.
+func (e *evolve) Ask(n int) []Trial {
+	var out []Trial
+	for len(out) < n && len(e.first) > 0 {
+		out = append(out, e.h.trial(e.first[0]))
+		e.first = e.first[1:]
+	}
+	if len(out) > 0 {
+		return out
+	}
+	parents := e.parents()
+	for len(out) < n {
+		place, ok := e.child(parents)
+		if !ok {
+			break
+		}
+		out = append(out, e.h.trial(place))
+	}
+	return out
+}
+
+// Tell adds results.
+func (e *evolve) Tell(results []Result) { e.h.tell(results) }
+
+// parents returns the places of the best trials, the best first.
+func (e *evolve) parents() [][]int {
+	ranked := rankResults(e.h.results)
+	var out [][]int
+	for _, r := range ranked[:min(len(ranked), e.population)] {
+		out = append(out, r.Place)
+	}
+	return out
+}
+
+// maxTries is how often offspring is made anew that was there already, before a place is drawn at random.
+const maxTries = 50
+
+func (e *evolve) child(parents [][]int) ([]int, bool) {
+	for tries := 0; tries < maxTries && len(parents) > 0; tries++ {
+		place := e.cross(e.pick(parents), e.pick(parents))
+		// The more often it failed the more it moves.
+		e.mutate(place, 1+tries/10)
+		if e.h.open(place) {
+			return place, true
+		}
+	}
+	return e.h.random()
+}
+
+// pick returns the better of two parents drawn at random.
+func (e *evolve) pick(parents [][]int) []int {
+	return parents[min(e.h.src.IntN(len(parents)), e.h.src.IntN(len(parents)))]
+}
+
+// cross takes each place from one of two parents.
+func (e *evolve) cross(a, b []int) []int {
+	place := slices.Clone(a)
+	for i := range place {
+		if e.h.src.IntN(2) == 0 {
+			place[i] = b[i]
+		}
+	}
+	return place
+}
+
+// mutate moves about so many places: an ordered one mostly by one or two steps, others to any.
+func (e *evolve) mutate(place []int, moves int) {
+	for range moves {
+		i := e.h.src.IntN(len(place))
+		d := e.h.space.Dimensions[i]
+		if d.Values == nil {
+			place[i] = e.h.src.IntN(d.Size)
+			continue
+		}
+		// Steps of half the dimension are as likely as those of a quarter, an eighth, and so on down to one.
+		step := 1 << e.h.src.IntN(1+int(math.Log2(float64(max(1, d.Size/2)))))
+		if e.h.src.IntN(2) == 0 {
+			step = -step
+		}
+		place[i] = min(max(place[i]+step, 0), d.Size-1)
+	}
+}
+
+// rankResults orders results that succeeded, the best first: by constraint violation, then by fronts of mutual
+// non-dominance, then by crowding distance. Results without a figure come last.
+func rankResults(results []Result) []Result {
+	var feasible, rest []Result
+	for _, r := range results {
+		switch {
+		case r.Feasible():
+			feasible = append(feasible, r)
+		case r.OK:
+			rest = append(rest, r)
+		}
+	}
+	out := make([]Result, 0, len(results))
+	for len(feasible) > 0 {
+		var f Front
+		for _, r := range feasible {
+			f.admit(r)
+		}
+		on := map[string]bool{}
+		for _, m := range f.members {
+			on[keyOf(m.Place)] = true
+		}
+		out = append(out, byCrowding(f.members)...)
+		feasible = slices.DeleteFunc(feasible, func(r Result) bool { return on[keyOf(r.Place)] })
+	}
+	slices.SortStableFunc(rest, func(a, b Result) int { return cmp.Compare(a.Violation(), b.Violation()) })
+	return append(out, rest...)
+}
+
+// byCrowding orders the results of a front, those with the widest gap to their neighbours first.
+func byCrowding(front []Result) []Result {
+	distance := make([]float64, len(front))
+	order := make([]int, len(front))
+	for i := range order {
+		order[i] = i
+	}
+	for o := range front[0].Objectives {
+		value := func(i int) float64 { return front[i].Objectives[o] }
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(value(a), value(b)) })
+		span := value(order[len(order)-1]) - value(order[0])
+		for k, i := range order {
+			switch {
+			case k == 0 || k == len(order)-1:
+				distance[i] = math.Inf(1)
+			case span > 0:
+				distance[i] += (value(order[k+1]) - value(order[k-1])) / span
+			}
+		}
+	}
+	slices.Sort(order)
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(distance[b], distance[a]) })
+	out := make([]Result, len(front))
+	for k, i := range order {
+		out[k] = front[i]
+	}
+	return out
+}
