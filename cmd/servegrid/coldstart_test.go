@@ -2,70 +2,15 @@ package main
 
 import (
 	"fmt"
-	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/servegrid/servegrid/results"
 )
 
 // coldStartSLA is the SLA by which docs/cold-start.md tells where the cliff is.
 const coldStartSLA = "mean_ttft_ms <= 1500 && mean_itl_ms <= 50"
-
-// wantBlock checks that a page has a text between two comments that name it, or writes it there.
-func wantBlock(t *testing.T, page, name, text string) {
-	t.Helper()
-	path := filepath.Join(repository, "docs", page)
-	old, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, found := strings.Cut(string(old), "<!-- "+name+": from TestExamples -->\n")
-	shown, after, ended := strings.Cut(rest, "<!-- end -->")
-	switch {
-	case !found || !ended:
-		t.Fatalf("docs/%s has no block %s", page, name)
-	case shown == text:
-	case *update:
-		whole := before + "<!-- " + name + ": from TestExamples -->\n" + text + "<!-- end -->" + after
-		if err := os.WriteFile(path, []byte(whole), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	default:
-		t.Errorf("docs/%s shows other figures; run go test -run TestExamples ./cmd/servegrid -update\n%s", page, text)
-	}
-}
-
-// meansOf are the means of columns over the rows of which the axes have the same values, in the order of the first ones.
-func meansOf(t *testing.T, table *results.Table, axes []string, columns ...string) (groups []string, means map[string][]float64) {
-	t.Helper()
-	means = map[string][]float64{}
-	counts := map[string]float64{}
-	for row := range table.Rows() {
-		var words []string
-		for _, axis := range axes {
-			words = append(words, table.Column(axis).Text(row))
-		}
-		group := strings.Join(words, " ")
-		if counts[group]++; counts[group] == 1 {
-			groups = append(groups, group)
-			means[group] = make([]float64, len(columns))
-		}
-		for i, column := range columns {
-			means[group][i] += floats(t, table, column)[row]
-		}
-	}
-	for group, sums := range means {
-		for i := range sums {
-			sums[i] /= counts[group]
-		}
-	}
-	return groups, means
-}
 
 var coldStartColumns = []string{"mean_ttft_ms", "mean_itl_ms", "sla_attainment", "gpu_hours", "workers_added"}
 
@@ -81,16 +26,7 @@ func checkColdStart(t *testing.T, dir string) {
 	}
 	wantBlock(t, "cold-start.md", "study", text)
 	wantBlock(t, "cold-start.md", "cliff", "```text\n"+cliffVerdicts(t, dir)+"```\n")
-	plot := coldStartPlot(groups, means)
-	path := filepath.Join(repository, "docs/cold-start.svg")
-	if *update {
-		if err := os.WriteFile(path, []byte(plot), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if shown, err := os.ReadFile(path); err != nil || string(shown) != plot {
-		t.Errorf("docs/cold-start.svg is another plot (%v); run go test -run TestExamples ./cmd/servegrid -update", err)
-	}
+	wantPicture(t, "cold-start.svg", coldStartPlot(groups, means))
 }
 
 // cliffVerdicts are the lines of the command cliff that say where the SLA is lost.
@@ -142,45 +78,21 @@ func checkPolicies(t *testing.T, dir string) {
 
 // coldStartPlot draws mean TTFT, attainment and GPU hours over the start-up time.
 func coldStartPlot(groups []string, means map[string][]float64) string {
-	const width, height, left, panel = 720, 300, 56, 200
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="11">`+"\n", width, height)
-	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#fff"/>`+"\n", width, height)
-	for i, p := range []struct {
-		title, colour string
-		column        int
-		scale, top    float64
-		bound         float64
-	}{
-		{"mean TTFT, s (SLA: 1.5)", "#c0392b", 0, 0.001, 16, 1.5},
-		{"requests within SLA, %", "#2471a3", 2, 100, 100, -1},
-		{"GPU hours", "#1e8449", 3, 1, 1, -1},
-	} {
-		x0 := float64(left + i*(panel+32))
-		x := func(s float64) float64 { return x0 + s/300*(panel-24) }
-		y := func(v float64) float64 { return 250 - v/p.top*200 }
-		fmt.Fprintf(&b, `<text x="%.0f" y="30" font-weight="bold">%s</text>`+"\n", x0, p.title)
-		for k := range 5 {
-			v := p.top * float64(k) / 4
-			fmt.Fprintf(&b, `<path d="M%.1f %.1fH%.1f" stroke="#ddd"/><text x="%.1f" y="%.1f" text-anchor="end" fill="#555">%g</text>`+"\n", x0, y(v), x(300), x0-5, y(v)+4, v)
-		}
-		for _, s := range []float64{0, 100, 200, 300} {
-			fmt.Fprintf(&b, `<text x="%.1f" y="266" text-anchor="middle" fill="#555">%g</text>`+"\n", x(s), s)
-		}
-		fmt.Fprintf(&b, `<text x="%.1f" y="284" text-anchor="middle" fill="#555">start-up, s</text>`+"\n", x(150))
-		if p.bound > 0 {
-			fmt.Fprintf(&b, `<path d="M%.1f %.1fH%.1f" stroke="#888" stroke-dasharray="4 3"/>`+"\n", x0, y(p.bound), x(300))
-		}
-		var points []string
+	of := func(colour string, column int, scale float64) []curve {
+		c := curve{colour: colour}
 		for _, g := range groups {
 			var s float64
 			fmt.Sscan(g, &s)
-			points = append(points, fmt.Sprintf("%.1f,%.1f", x(s), y(math.Min(p.top, means[g][p.column]*p.scale))))
+			c.x, c.y = append(c.x, s), append(c.y, means[g][column]*scale)
 		}
-		fmt.Fprintf(&b, `<polyline fill="none" stroke="%s" stroke-width="2" points="%s"/>`+"\n", p.colour, strings.Join(points, " "))
+		return []curve{c}
 	}
-	b.WriteString("</svg>\n")
-	return b.String()
+	const axis = "start-up, s"
+	return drawPanels(
+		panel{title: "mean TTFT, s (SLA: 1.5)", axis: axis, right: 300, top: 16, bound: 1.5, curves: of("#c0392b", 0, 0.001)},
+		panel{title: "requests within SLA, %", axis: axis, right: 300, top: 100, curves: of("#2471a3", 2, 100)},
+		panel{title: "GPU hours", axis: axis, right: 300, top: 1, curves: of("#1e8449", 3, 1)},
+	)
 }
 
 // TestColdStartConversation sweeps the start-up time on the real conversation trace: 31 points in 15 s on two cores. Its load

@@ -17,6 +17,10 @@ var examplePages = map[string]func(t *testing.T, dir string){
 	"cold-start/grid.yaml":  checkColdStart,
 	"cold-start/moves.yaml": checkColdStartMoves,
 	"planner/grid.yaml":     checkPolicies,
+	"parallelism/grid.yaml": checkParallelism,
+	"capacity/grid.yaml":    checkCapacity,
+	"routing/tune.yaml":     checkRouterTuning,
+	"gpus/grid.yaml":        checkGPUs,
 }
 
 // TestExamples sweeps every example, which must all succeed. With -update it rewrites the pages that show their figures.
