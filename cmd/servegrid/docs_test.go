@@ -46,8 +46,8 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestDocumentedCommands runs every command line in the README and in docs, page by page, in a copy of what the
-// repository offers to users. A line with the comment "needs a trace file" gets a made trace under the name that it reads, one with
+// TestDocumentedCommands runs every command line in the README and in docs, page by page, in one copy of what the
+// repository offers to users: a reader goes on from page to page in the same folder. A line with the comment "needs a trace file" gets a made trace under the name that it reads, one with
 // "needs tables" the folder my-tables.
 func TestDocumentedCommands(t *testing.T) {
 	if testing.Short() {
@@ -61,6 +61,10 @@ func TestDocumentedCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	pages = append(pages, filepath.Join(repository, "README.md"))
+	work := t.TempDir()
+	if err := os.CopyFS(filepath.Join(work, "examples"), os.DirFS(filepath.Join(repository, "examples"))); err != nil {
+		t.Fatal(err)
+	}
 	found := 0
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
@@ -73,10 +77,6 @@ func TestDocumentedCommands(t *testing.T) {
 			continue
 		}
 		t.Run(filepath.Base(page), func(t *testing.T) {
-			work := t.TempDir()
-			if err := os.CopyFS(filepath.Join(work, "examples"), os.DirFS(filepath.Join(repository, "examples"))); err != nil {
-				t.Fatal(err)
-			}
 			for _, c := range commands {
 				runDocumented(t, work, c)
 			}
