@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/servegrid/servegrid/gridspec"
 )
 
@@ -13,7 +15,7 @@ name: "it's \"here\" & <there>: #1"
 workload:
   - preset: {name: chat, requests: 30, seed: 9007199254740993, scale: 0.5}
   - synthetic: {input_tokens: 100, output_tokens: 5, requests: 10, shared_prefix_ratio: 0.5, prefix_groups: 3, turns_per_session: 2, inter_turn_delay_ms: 1.5}
-  - {name: "a: b", trace: {paths: ["a #1.jsonl", b.jsonl], block_size: 256}}
+  - {name: "a: b", share: 0.5, trace: {paths: ["a #1.jsonl", b.jsonl], block_size: 256}}
 sla: {ttft_ms: 1500, itl_ms: 12.5}
 cases:
   plain: {}
@@ -81,8 +83,8 @@ func checkAlone(t *testing.T, p gridspec.Point, quiet bool) {
 	if got, want := points[0].ContentID("digest"), (gridspec.Point{Config: p.Config}).ContentID("digest"); got != want {
 		t.Errorf("another point than %+v:\n%s", p.Config, text)
 	}
-	if got, want := points[0].Workload, p.Workload; got.Label() != want.Label() {
-		t.Errorf("workload %q instead of %q:\n%s", got.Label(), want.Label(), text)
+	if diff := cmp.Diff(p.Workload, points[0].Workload); diff != "" {
+		t.Errorf("another workload:\n%s\n%s", diff, text)
 	}
 	if points[0].GPUPrice != p.GPUPrice {
 		t.Errorf("GPU price %v instead of %v:\n%s", points[0].GPUPrice, p.GPUPrice, text)

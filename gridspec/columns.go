@@ -1,6 +1,7 @@
 package gridspec
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -113,6 +114,26 @@ func (c *collector) checkDerivedName(name string, reserved, taken map[string]str
 	}
 	if path, clash := taken[name]; clash {
 		c.addMessage(at, "the name is taken: %s is the column of the axis %s", name, path)
+	}
+}
+
+// checkPartitions reports columns to partition files by that are no axis and no derived value.
+func (s *Spec) checkPartitions(c *collector) {
+	var known []string
+	for _, column := range s.Columns() {
+		known = append(known, column.Name)
+	}
+	for i, name := range s.Output.PartitionBy {
+		at := indexed("output.partition_by", i)
+		switch near := problem.Nearest(name, known); {
+		case slices.Contains(s.Output.PartitionBy[:i], name):
+			c.add(at, name, "give every column once")
+		case slices.Contains(known, name):
+		case near != "":
+			c.add(at, name, "it is no column of an axis or derived value; the nearest is %s", near)
+		default:
+			c.add(at, name, "give columns of axes or derived values; this spec has %s", cmp.Or(strings.Join(known, ", "), "none"))
+		}
 	}
 }
 

@@ -39,6 +39,8 @@ type document struct {
 	Derive derivedMap `json:"derive"`
 	// Objectives says what the frontier maximizes and minimizes.
 	Objectives Objectives `json:"objectives"`
+	// Search says how a search chooses the points to simulate. Without a method all points are.
+	Search Search `json:"search"`
 	// Execution says how the points are run.
 	Execution Execution `json:"execution"`
 	// Output says where the results go.
@@ -103,6 +105,9 @@ type Output struct {
 	PerRequest bool `json:"per_request"`
 	// Timelines also writes what happened over time at every point: workers, queue and latencies in windows.
 	Timelines bool `json:"timelines"`
+	// PartitionBy names the axes and derived values by which the files of requests and timelines are sorted into folders, as Hive does:
+	// requests/COLUMN=VALUE/ID.parquet.
+	PartitionBy []string `json:"partition_by"`
 }
 
 // OnInvalid says what happens to impossible combinations.

@@ -132,6 +132,7 @@ include: [{deployment.workers: 3, workload: {preset: {name: agentic, requests: 3
 exclude: ["tp * workers > 16"]
 derive: {g: gpus * 2}
 objectives: {maximize: [g], minimize: [p99_ttft_ms]}
+search: {method: evolve, points: 15%, batch: 8, patience: 3, seed: 2, population: 16}
 execution: {jobs: 2, timeout: 5m, on_invalid: skip, replicates: 2, seed: 1, seeds: shared, max_memory: 8GiB}
 output: {dir: out, per_request: true}
 `
@@ -162,6 +163,10 @@ func TestSchemaRefusesWhatLoadRefuses(t *testing.T) {
 		"prices: {h200_sxm: cheap}",
 		"prices: {h200_sxm: -1}",
 		"prices: [1]",
+		"search: {method: guess}",
+		"search: {points: some}",
+		"search: {points: 1.5}",
+		"search: {population: many}",
 		"exclude: [1]",
 	} {
 		if err := schema.Validate(instance(t, []byte(wrong))); err == nil {
@@ -396,6 +401,8 @@ func (w *schemaWriter) leaf(path string, t reflect.Type) any {
 		return object{"anyOf": []any{object{"type": "string", "pattern": "^([0-9.]+(ns|us|ms|s|m|h))+$"}, object{"const": 0}}}
 	case Jobs:
 		return object{"anyOf": []any{object{"const": "auto"}, object{"type": "integer", "minimum": 1}}}
+	case SearchPoints:
+		return object{"anyOf": []any{object{"type": "string", "pattern": "^[0-9.]+ *%$"}, object{"type": "integer", "minimum": 0}}}
 	case Bytes:
 		return object{"anyOf": []any{object{"type": "string", "pattern": "^[0-9.]+ *([KMGT]i?)?B$"}, object{"const": 0}}}
 	}

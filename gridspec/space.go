@@ -148,23 +148,23 @@ type Checked struct {
 	// Looked is the number of combinations that it looked at, All whether these are all.
 	Looked int
 	All    bool
-	// Points is the number of different configurations among them that exist, each with its Replicates.
-	Points, Replicates int
+	// Points holds the points among them, without duplicates, as [Spec.Expand] gives them.
+	Points []Point
 }
 
 // Check looks at the combinations, or at some of a space of more than 20,000: each value of each axis by itself and
 // random combinations. The error is what [Spec.Expand] says of the same combinations.
 func (s *Space) Check() (Checked, error) {
 	e := newExpander(s.spec)
-	c := Checked{Replicates: s.spec.Execution.Replicates}
+	var c Checked
 	if n := s.Count(); n <= maxChecked {
 		c.Looked, c.All = int(n), true
 		e.product(s.spec.factors, false)
 	} else {
 		c.Looked = s.probe(e)
 	}
-	points, err := e.finish()
-	c.Points = len(points) / max(c.Replicates, 1)
+	var err error
+	c.Points, err = e.finish()
 	if err != nil && !c.All && len(e.seen) == 0 && len(e.checks.found) == 0 {
 		return c, s.noneFound(c.Looked)
 	}

@@ -34,6 +34,8 @@ type Spec struct {
 	Dir string
 	// Objectives says what the frontier maximizes and minimizes.
 	Objectives Objectives
+	// Search says how a search chooses the points to simulate.
+	Search Search
 	// Execution says how the points are run.
 	Execution Execution
 	// Output says where the results go.
@@ -82,7 +84,7 @@ func Load(src Source) (*Spec, error) {
 	tree := layers.koanf.Raw()
 	c.bind("", tree, reflect.ValueOf(&doc).Elem())
 	s := &Spec{
-		Name: doc.Name, Dir: dir, Objectives: doc.Objectives, Execution: doc.Execution, Output: doc.Output,
+		Name: doc.Name, Dir: dir, Objectives: doc.Objectives, Search: doc.Search, Execution: doc.Execution, Output: doc.Output,
 		layers: layers, base: settings{config: doc.Config, given: givenIn(tree)},
 	}
 	s.base.bound = boundSettings(tree, &doc.Config)
@@ -94,6 +96,8 @@ func Load(src Source) (*Spec, error) {
 	s.nameColumns(c, &doc)
 	s.compile(c, &doc)
 	s.checkObjectives(c)
+	s.checkPartitions(c)
+	s.checkSearch(c)
 	if len(c.problems) > 0 {
 		c.problems = append(c.problems, s.unsound(c.problems)...)
 		c.problems.sort(layers.parser.name)

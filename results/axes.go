@@ -102,6 +102,9 @@ type axis struct {
 
 // role tells settings from what the spec computes: a derived value has a plain name, a setting a key path.
 func (a *axis) role() Role {
+	if a.path == gridspec.SearchRound {
+		return RolePoint
+	}
 	if a.path == workloadPath || a.path == casePath || strings.Contains(a.path, ".") {
 		return RoleAxis
 	}
@@ -164,6 +167,8 @@ func describeAxis(path string) (unit, doc string) {
 	switch {
 	case path == workloadPath:
 		return "", "Label of the replayed workload."
+	case path == gridspec.SearchRound:
+		return "", "Batch in which a search asked for the point, from 1; 0 for the points of `include`."
 	case strings.HasPrefix(path, workloadPath+"."):
 		return unitOf(path), "Workload setting " + path + "."
 	case strings.Contains(path, "."):

@@ -35,6 +35,7 @@ func TestReportOfTrafficAndReplicates(t *testing.T) {
 	b := openReport(t, ReportData{Title: "Traffic", Table: table, Analysis: table.Analysis()})
 	for _, pair := range [][]Objective{DefaultObjectives(), {DefaultObjectives()[0], {Name: "mean_ttft_ms"}}} {
 		pagetest.Eval[bool](b, `(() => { const s = document.querySelector('select[aria-label="X"]'); s.value = "`+pair[1].Name+`"; s.dispatchEvent(new Event("change")); return true; })()`)
+		b.Settle()
 		want := firstMarked(t, table, Analysis{Objectives: pair, Constraints: table.Metadata.Constraints, By: []string{"workload"}})
 		got := pagetest.Eval[[]int](b, `[...document.querySelectorAll(".mark-frontier")].map((m) => Number(m.dataset.row))`)
 		slices.Sort(got)
@@ -82,8 +83,9 @@ func checkReplicateDetails(t *testing.T, b *pagetest.Browser) {
 	}
 	setFilter(b, "replicate=1 p99_ttft_ms>2500")
 	b.Do(chromedp.Click(chromedp.CSS("#table tbody tr[data-row]")))
+	b.Settle()
 	got := pagetest.Eval[string](b, details)
-	for _, want := range []string{"Chosen point", "replicate 2 of 2", " ± ", "misses the SLA", "> 2,000 ms (+"} {
+	for _, want := range []string{"Chosen point", "replicate 2 of 2", " ± ", "misses a limit", "> 2,000 ms (+"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the details lack %q:\n%s", want, got)
 		}

@@ -76,6 +76,7 @@ func checkHover(t *testing.T, b *pagetest.Browser, d ReportData) {
 		t.Errorf("the tooltip of row %d lacks its policy %s or state:\n%s", row, policy, tip)
 	}
 	b.Do(chromedp.MouseClickXY(x, y))
+	b.Settle()
 	if command := pagetest.Eval[string](b, `document.querySelector("#details pre").textContent`); command != commandOf(d, row) {
 		t.Errorf("the chosen point's command is %q; want %q", command, commandOf(d, row))
 	}
@@ -92,6 +93,7 @@ func checkKeyboard(t *testing.T, b *pagetest.Browser, d ReportData) {
 		t.Error("keyboard focus shows no tooltip")
 	}
 	b.Do(chromedp.KeyEvent(kb.Enter))
+	b.Settle()
 	if command := pagetest.Eval[string](b, `document.querySelector("#details pre").textContent`); command != commandOf(d, row) {
 		t.Errorf("Enter chose %q; want %q", command, commandOf(d, row))
 	}
@@ -104,6 +106,7 @@ func setFilter(b *pagetest.Browser, text string) {
 		b.T.Fatal(err)
 	}
 	pagetest.Eval[bool](b, `(() => { const f = document.getElementById("filter"); f.value = `+string(quoted)+`; f.dispatchEvent(new Event("input")); return true; })()`)
+	b.Settle()
 }
 
 func checkFilter(t *testing.T, b *pagetest.Browser, d ReportData) {
@@ -166,12 +169,14 @@ func checkControls(t *testing.T, b *pagetest.Browser) {
 	}
 	choose("X", "mean_ttft_ms")
 	choose("Colour", "workers")
+	b.Settle()
 	if n := pagetest.Eval[int](b, `document.querySelectorAll(".legend-list button").length`); n != 4 {
 		t.Errorf("the legend of four worker counts has %d entries", n)
 	}
 	marks := `document.querySelectorAll(".mark-frontier").length`
 	all := pagetest.Eval[int](b, marks)
 	b.Do(chromedp.Click(chromedp.CSS(".legend-list button")))
+	b.Settle()
 	if shown := pagetest.Eval[int](b, marks); shown > all || all == 0 {
 		t.Errorf("%d marks without a series; %d with all", shown, all)
 	}
@@ -180,6 +185,7 @@ func checkControls(t *testing.T, b *pagetest.Browser) {
 	}
 	choose("Colour", "")
 	choose("X", "mean_output_token_throughput_per_user")
+	b.Settle()
 }
 
 func checkSections(t *testing.T, b *pagetest.Browser, d ReportData) {
@@ -257,7 +263,8 @@ func TestReportOfHandMadeTables(t *testing.T) {
 	}
 }
 
-// TestLargeReportStaysSmooth opens 10,000 points and times what a user does most.
+// TestLargeReportStaysSmooth opens 10,000 points and times what a user does most: the quickest of some tries, since the
+// machine may be busy. On an idle one they take less than 50 ms.
 func TestLargeReportStaysSmooth(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a large report takes seconds")
@@ -266,16 +273,40 @@ func TestLargeReportStaysSmooth(t *testing.T) {
 	for seed := uint64(0); len(rows) < 10_000; seed++ {
 		rows = append(rows, madeUpRows(seed)...)
 	}
-	b := openReport(t, ReportData{Title: "Large", Table: NewTable(rows, Metadata{})})
+	page := renderReport(t, ReportData{Title: "Large", Table: NewTable(rows, Metadata{})})
+	empty := renderReport(t, ReportData{Title: "Empty", Table: NewTable(nil, Metadata{})})
+	if perRow := (len(page) - len(empty)) / len(rows); perRow > 1000 || len(empty) > 1<<20 {
+		t.Errorf("the page takes %d bytes and %d a row; want at most 1 MiB and 1,000", len(empty), perRow)
+	}
+	b := pagetest.Open(t, page)
 	if n := pagetest.Eval[int](b, `document.querySelectorAll("#table tbody tr").length`); n > 200 {
 		t.Errorf("the table has %d elements for rows; want those in view only", n)
 	}
-	ms := pagetest.Eval[float64](b, `(() => { const f = document.getElementById("filter"); const start = performance.now();
-		for (const text of ["k", "kv", "kv_", "workers>=4", ""]) { f.value = text; f.dispatchEvent(new Event("input")); }
-		document.querySelector('#table th[data-column="p99_ttft_ms"] button').click(); return performance.now() - start; })()`)
-	if ms > 3000 {
-		t.Errorf("five filters and a sort took %.0f ms", ms)
+	if n := pagetest.Eval[int](b, `document.querySelectorAll("#chart *").length`); n > 1000 {
+		t.Errorf("the plot has %d elements; want its dots on a canvas", n)
 	}
-	t.Logf("five filters and a sort of %d points took %.0f ms", len(rows), ms)
+	for name, action := range map[string]string{
+		"a limit":  `const s = document.querySelector(".limit input[type=range]"); s.value = 300 + 40 * i; s.dispatchEvent(new Event("input"));`,
+		"a filter": `const f = document.getElementById("filter"); f.value = ["k", "kv", "workers>=4", "workers>=8", ""][i % 5]; f.dispatchEvent(new Event("input"));`,
+		"a sort":   `document.querySelector('#table th[data-column="p99_ttft_ms"] button').click();`,
+		"hovering": `const c = document.querySelector("#chart"), r = c.getBoundingClientRect(); c.dispatchEvent(new PointerEvent("pointermove", { clientX: r.x + 150 + 20 * i, clientY: r.y + 200, bubbles: true }));`,
+	} {
+		ms := eventually[float64](b, `(async () => { const frame = () => new Promise((done) => requestAnimationFrame(done)); let best = Infinity;
+			for (let i = 0; i < 8; i++) { await frame(); const start = performance.now(); `+action+` await frame(); await frame(); best = Math.min(best, performance.now() - start); } return best; })()`)
+		if ms > 500 {
+			t.Errorf("%s takes %.0f ms", name, ms)
+		}
+		t.Logf("%s of %d points takes %.0f ms, with the wait for the next frame", name, len(rows), ms)
+	}
 	b.ExpectNoComplaints()
+}
+
+// eventually returns what a promise in the page comes to.
+func eventually[T any](b *pagetest.Browser, promise string) T {
+	b.T.Helper()
+	pagetest.Eval[bool](b, `(() => { globalThis.outcome = undefined; `+promise+`.then((v) => { globalThis.outcome = v; }); return true; })()`)
+	for !pagetest.Eval[bool](b, `globalThis.outcome !== undefined`) {
+		b.Settle()
+	}
+	return pagetest.Eval[T](b, `globalThis.outcome`)
 }

@@ -75,6 +75,7 @@ func hoverOver(b *pagetest.Browser, accept func(row int) bool) (x, y float64, ti
 
 func textOf(b *pagetest.Browser, selector string) string {
 	b.T.Helper()
+	b.Settle()
 	return pagetest.Eval[string](b, `document.querySelector("`+selector+`").innerText`)
 }
 
@@ -202,7 +203,7 @@ func TestReportOfMisses(t *testing.T) {
 			t.Errorf("%s: %d strokes and %d rings", gpu, strokes, rings)
 		}
 		legend := textOf(b, "#legend")
-		if strings.Count(legend, "analytic and misses the SLA") != want.keys {
+		if strings.Count(legend, "analytic and misses a limit") != want.keys {
 			t.Errorf("%s: the legend is\n%s", gpu, legend)
 		}
 		if details := textOf(b, "#details"); strings.Contains(details, "⚠ Its timing is analytic, a roofline: ±40 % prefill") != want.caution {

@@ -179,6 +179,7 @@ func resultsPage(docs map[string]string) string {
 	columnTable(&b, [][4]string{
 		{FeasibleColumn, "bool", "", "Whether the point keeps every constraint. Only there when constraints were given."},
 		{FrontierColumn, "bool", "", "Whether no other feasible point is at least as good in every objective and better in one."},
+		{NoiseColumn, "bool", "", noiseDoc},
 	})
 	b.WriteString(frontierText)
 	b.WriteString(resultsMetadata)

@@ -57,8 +57,11 @@ func tFactor(n int) float64 {
 		return tQuantiles[df-1]
 	}
 	const z = 1.959964
+	const z3 = z * z * z
+	const z5 = z3 * z * z
+	const z7 = z5 * z * z
 	v := float64(df)
-	return z + (z*z*z+z)/(4*v) + (5*z*z*z*z*z+16*z*z*z+3*z)/(96*v*v)
+	return z + (z3+z)/(4*v) + (5*z5+16*z3+3*z)/(96*v*v) + (3*z7+19*z5+17*z3-15*z)/(384*v*v*v)
 }
 
 // noisyFigures are the objectives of candidates, more being better, with the halves of their intervals.
@@ -79,7 +82,9 @@ func (c *Candidates) withinNoise(t *Table, a Analysis, feasible, on []bool) ([]b
 		}
 		halves := make([]float64, len(means))
 		for i, rows := range c.Counted {
-			halves[i] = intervalOf(values, rows)
+			if half := intervalOf(values, rows); !math.IsNaN(half) { // infinite figures have no interval
+				halves[i] = half
+			}
 			if !o.Maximize {
 				means[i] = -means[i]
 			}
@@ -130,7 +135,10 @@ func (f noisyFigures) beaten(i int, others []int) bool {
 func (f noisyFigures) clearlyBetter(j, i int) bool {
 	more := false
 	for o, means := range f.means {
-		lead, margin := means[j]-means[i], math.Hypot(f.halves[o][i], f.halves[o][j])
+		lead, margin := 0.0, math.Hypot(f.halves[o][i], f.halves[o][j])
+		if means[i] != means[j] { // of two infinities there is no difference
+			lead = means[j] - means[i]
+		}
 		if !(lead >= margin) {
 			return false
 		}

@@ -15,12 +15,17 @@ type ReportData struct {
 	// Table holds the points: from [NewTable], or [ReadTable] for a file of any origin. Its commands, when it has any
 	// (see [Table.AddCommands]), are shown with each point.
 	Table *Table
+	// Own is the analysis that the results state themselves, from which the page's command lines differ; nil when it is
+	// Analysis.
+	Own *Analysis
 	// Source names the results in the command lines that the page shows; empty means results.parquet.
 	Source string
 	// Analysis says what the frontier optimises; infeasible points are crosses. Without objectives those of the
 	// table's metadata count, then [DefaultObjectives]. Objectives that are no numeric column of the table are left
 	// out of the report.
 	Analysis
+	// Timelines say what happened over time at some points, at most [MostReportTimelines].
+	Timelines []ReportTimeline
 }
 
 //go:embed report
@@ -28,10 +33,11 @@ var reportFiles embed.FS
 
 // The report's style sheet and scripts, in the order in which the page needs them.
 var (
-	reportStyles  = []string{"report/chart.css", "report/limits.css", "report/table.css"}
+	reportStyles  = []string{"report/chart.css", "report/limits.css", "report/table.css", "report/charts.css"}
 	reportScripts = []string{
 		"report/data.js", "report/selection.js", "report/timing.js", "report/color.js", "report/frontier.js", "report/bounds.js", "report/chart.js",
 		"report/brush.js", "report/legend.js", "report/details.js", "report/filter.js", "report/table.js", "report/multiples.js", "report/limits.js",
+		"report/parallelaxis.js", "report/parallel.js", "report/heatmap.js", "report/breakdown.js", "report/timelines.js", "report/linked.js",
 		"report/sections.js", "report/link.js", "report/main.js",
 	}
 )

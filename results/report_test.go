@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -64,6 +65,21 @@ func TestReportEmbedsEveryFile(t *testing.T) {
 	}
 	if used := len(reportStyles) + len(reportScripts) + 1; len(entries) != used {
 		t.Errorf("report holds %d files; the page uses %d", len(entries), used)
+	}
+}
+
+// All scripts of the page share one scope, in which the later of two functions of a name wins without a word.
+func TestReportNamesAreUnique(t *testing.T) {
+	page := renderReport(t, madeUpReport(t))
+	seen := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^(?:async )?(?:function|const|let|class) (\w+)`).FindAllStringSubmatch(page, -1) {
+		if seen[m[1]] {
+			t.Errorf("two scripts declare %s", m[1])
+		}
+		seen[m[1]] = true
+	}
+	if len(seen) < 100 {
+		t.Errorf("only %d names were found", len(seen))
 	}
 }
 

@@ -32,7 +32,8 @@ type reportPayload struct {
 	Candidates []byte    `json:"candidates,omitempty"`
 	TQuantiles []float64 `json:"tQuantiles,omitempty"`
 	// Cliffs say where axes lose the SLA.
-	Cliffs []reportCliff `json:"cliffs"`
+	Cliffs    []reportCliff    `json:"cliffs"`
+	Timelines []reportTimeline `json:"timelines,omitempty"`
 	// Cautions are those of [Candidates.Cautions].
 	Cautions  []string          `json:"cautions"`
 	Commands  *reportCommands   `json:"commands,omitempty"`
@@ -90,10 +91,14 @@ func newReportPayload(d ReportData) (*reportPayload, error) {
 		KeepFirst: d.Ties == KeepFirst, Epsilon: d.Epsilon, Limits: []reportLimit{}, Marks: make([]byte, marked.Rows()),
 		Cliffs: []reportCliff{}, Cautions: []string{}, Spec: marked.Metadata.Spec, Versions: marked.Metadata.Versions,
 		Workloads: marked.Metadata.Workloads, Commands: newReportCommands(commands), Source: cmp.Or(d.Source, "results.parquet"),
-		OwnBy:          marked.Metadata.FrontierBy,
-		OwnConstraints: []string{}, OwnObjectives: marked.Metadata.Objectives,
+		OwnConstraints: []string{},
 	}
-	for _, c := range marked.Metadata.Constraints {
+	own := d.Own
+	if own == nil {
+		own = &d.Analysis
+	}
+	p.OwnObjectives, p.OwnBy = own.Objectives, own.By
+	for _, c := range own.Constraints {
 		p.OwnConstraints = append(p.OwnConstraints, c.String())
 	}
 	p.By = append(p.By, d.By...)
@@ -104,6 +109,10 @@ func newReportPayload(d ReportData) (*reportPayload, error) {
 	}
 	marked.deleteColumns(FrontierColumn, FeasibleColumn, NoiseColumn)
 	p.Cliffs = reportCliffs(d)
+	var err error
+	if p.Timelines, err = newReportTimelines(d.Timelines, marked.Rows()); err != nil {
+		return nil, err
+	}
 	p.Constants = reportConstants(d)
 	p.data = d
 	for _, c := range marked.Columns {

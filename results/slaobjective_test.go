@@ -1,6 +1,7 @@
 package results
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/servegrid/servegrid/simcore"
@@ -14,6 +15,21 @@ func TestAttainmentReplacesTheConstraints(t *testing.T) {
 		table := NewTable([]Row{row}, Metadata{Objectives: []Objective{{Name: name}}})
 		if got := table.Metadata.Constraints; len(got) != want {
 			t.Errorf("objective %s: constraints %v, want %d", name, got, want)
+		}
+	}
+}
+
+// TestMeanBounds takes the bounds of the SLA that all points have for those of the means.
+func TestMeanBounds(t *testing.T) {
+	table := &Table{Metadata: Metadata{Constants: map[string]any{"sla.ttft_ms": 1500.0, "sla.itl_ms": int64(40), "sla.e2e_ms": 0.0, "engine.block_size": 64.0}}}
+	got := fmt.Sprint(table.MeanSLAConstraints())
+	if want := "[mean_ttft_ms <= 1500 mean_tpot_ms <= 40]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for _, constants := range []map[string]any{nil, {"sla.ttft_ms": "fast"}} {
+		table.Metadata.Constants = constants
+		if got := table.MeanSLAConstraints(); len(got) > 0 {
+			t.Errorf("%v: %v", constants, got)
 		}
 	}
 }

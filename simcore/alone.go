@@ -23,7 +23,6 @@ func (s *simulation) runAlone() error {
 	for index := range min(workers, len(order)) {
 		if index > 0 {
 			worker.Reset(engine.Place{Worker: index})
-			s.watch.restart()
 		}
 		own = arrivals{times: own.times[:0]}
 		s.env.Requests, numbers = s.env.Requests[:0], numbers[:0]
@@ -34,6 +33,7 @@ func (s *simulation) runAlone() error {
 			s.env.Requests = append(s.env.Requests, s.newRequest(order[i], &s.cfg.Engine))
 		}
 		all.Select(numbers, blocks)
+		s.watch.restart(len(numbers))
 		if err := s.runOne(worker, &own); err != nil {
 			return err
 		}

@@ -89,7 +89,7 @@ func (s *simulation) newWatch() *watch {
 	if len(s.opt.Bounds) == 0 || s.cfg.AgentX.Enabled() {
 		return nil
 	}
-	w := &watch{capped: s.cfg.Load.MaxSimTimeSeconds > 0, stages: s.cfg.Stages(), every: max(16, s.workload.Requests()/8)}
+	w := &watch{capped: s.cfg.Load.MaxSimTimeSeconds > 0, stages: s.cfg.Stages()}
 	for _, b := range s.opt.Bounds {
 		if x, ok := newWatched(b, s.workload.Output); ok {
 			w.bounds = append(w.bounds, x)
@@ -98,7 +98,7 @@ func (s *simulation) newWatch() *watch {
 	if len(w.bounds) == 0 {
 		return nil
 	}
-	w.restart()
+	w.restart(s.workload.Requests())
 	return w
 }
 
@@ -121,9 +121,10 @@ func newWatched(b Bound, outputs []int32) (watched, bool) {
 	return w, w.most > 0
 }
 
-// restart begins to count the steps anew.
-func (w *watch) restart() {
+// restart begins to count the steps anew, with so many requests to look at.
+func (w *watch) restart(requests int) {
 	if w != nil {
+		w.every = max(16, requests/8)
 		w.next = w.every
 	}
 }

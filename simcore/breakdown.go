@@ -53,7 +53,12 @@ func withoutRounding(p LatencyParts) LatencyParts {
 func (s *simulation) reportBreakdown(r *Report) {
 	r.LatencyParts = s.totals.parts.Mean()
 	seconds := r.PrefillWorkerSeconds + r.DecodeWorkerSeconds
-	share := func(l engine.Limit) float64 { return utilisation(s.limited[l], seconds) }
+	share := func(l engine.Limit) float64 {
+		if seconds <= 0 {
+			return 0
+		}
+		return min(1, s.limited[l].Value()/1000/seconds)
+	}
 	r.Limited = metrics.Limited{
 		Compute:    share(engine.LimitCompute),
 		BatchSlots: share(engine.LimitBatchSlots),

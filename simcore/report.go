@@ -279,7 +279,10 @@ func (s *simulation) reportWorkers(r *Report, seconds float64) {
 		r.RouterQueue = &queued
 	}
 	r.GPUHours = (r.PrefillWorkerSeconds*float64(r.PrefillGPUsPerWorker) + r.DecodeWorkerSeconds*float64(r.DecodeGPUsPerWorker)) / 3600
-	r.MeanGPUs = float64(s.cfg.GPUs())
+	r.MeanGPUs, r.PeakGPUs = float64(s.cfg.GPUs()), int64(s.cfg.GPUs())
+	if s.scaling != nil {
+		r.PeakGPUs = s.scaling.peakGPUs
+	}
 	if s.scaling != nil && s.scaling.changed() && s.endMs > 0 {
 		r.MeanGPUs = r.GPUHours * 3600 / (s.endMs / 1000)
 	}

@@ -28,9 +28,10 @@ type scaling struct {
 	asked  []starting // all that ever had to start
 	starts timeHeap   // those that do, by when they are ready, then in order
 
-	nextMs float64 // when the next tick is due
-	idle   int     // ticks since anything else was left to happen
-	stood  int     // ticks in a row that did not come later than the one before
+	peakGPUs int64   // the most that the workers of all pools occupied at a time
+	nextMs   float64 // when the next tick is due
+	idle     int     // ticks since anything else was left to happen
+	stood    int     // ticks in a row that did not come later than the one before
 }
 
 // starting is a worker that is not ready at once.
@@ -40,6 +41,7 @@ type starting struct{ pool, worker int32 }
 type workforce struct {
 	ready, starting, draining []int32 // ids
 	made                      int32   // ids given so far
+	gpus                      int64   // of a worker
 	startupMs                 float64
 	members                   []router.Member // of the ready and draining workers, by seat
 	taken                     []bool          // seats that have a worker
@@ -72,7 +74,7 @@ func (s *simulation) newScaling() *scaling {
 		c.log = engine.NewPassLog(!s.rules.PassesToldAtStart)
 	}
 	for _, p := range s.cfg.Stages() {
-		w := workforce{startupMs: p.Engine.StartupTime * 1000}
+		w := workforce{startupMs: p.Engine.StartupTime * 1000, gpus: int64(p.GPUsPerWorker())}
 		for range p.Workers {
 			w.ready = append(w.ready, w.made)
 			w.sit(w.made)
@@ -81,6 +83,7 @@ func (s *simulation) newScaling() *scaling {
 		w.least, w.peaked = int64(p.Workers), int64(p.Workers)
 		c.pools = append(c.pools, w)
 	}
+	c.countGPUs()
 	c.states = make([]PoolState, len(c.pools))
 	c.nextMs = c.scaler.NextTickMs()
 	return c
@@ -198,11 +201,22 @@ func (c *scaling) tick(at, last float64, s staff) (now float64) {
 			c.scale(pool, min(target, maxWorkers), now, s)
 		}
 	}
+	c.countGPUs()
 	c.nextMs = c.scaler.NextTickMs()
 	if c.stood++; c.nextMs > at {
 		c.stood = 0
 	}
 	return now
+}
+
+// countGPUs notes how many GPUs the workers occupy, which grows at a tick only.
+func (c *scaling) countGPUs() {
+	now := int64(0)
+	for i := range c.pools {
+		w := &c.pools[i]
+		now += w.gpus * int64(len(w.ready)+len(w.starting)+len(w.draining))
+	}
+	c.peakGPUs = max(c.peakGPUs, now)
 }
 
 // scale makes a pool have so many workers, those that start included. What is too much goes from the end: workers that start

@@ -337,6 +337,9 @@ func TestScalingByHand(t *testing.T) {
 	if diff := cmp.Diff([]float64{.61, .61 / 3600, .61 / .66, 63 / .61}, []float64{got.Report.DecodeWorkerSeconds, got.Report.GPUHours, got.Report.MeanGPUs, got.Report.OutputThroughputTokSPerGPU}, about); diff != "" {
 		t.Errorf("worker seconds, GPU-hours, output per GPU-second (-want +got):\n%s", diff)
 	}
+	if got.Report.PeakGPUs != 3 { // workers 0, 2 and 3 from 200 to 220 ms
+		t.Errorf("at most %d GPUs are occupied; want 3", got.Report.PeakGPUs)
+	}
 	var routed, last []float64
 	for _, r := range got.Records {
 		routed, last = append(routed, r.Life.RoutedMs), append(last, r.Life.LastTokenMs)

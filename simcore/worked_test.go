@@ -160,11 +160,14 @@ func TestSessions(t *testing.T) {
 	r, records := mustRun(t, cfg, load(t, workload.Spec{Trace: &trace}, cfg))
 	want := []RequestRecord{
 		{Request: 0, Session: 0, Turn: 0, Life: engine.Request{Input: 600, Output: 3, Tokens: 3,
-			AdmittedMs: 0, ArrivalMs: 0, FirstTokenMs: 31.535999, SecondTokenMs: 54.482555, LastTokenMs: 60.258805}},
+			AdmittedMs: 0, ArrivalMs: 0, FirstTokenMs: 31.535999, SecondTokenMs: 54.482555, LastTokenMs: 60.258805},
+			Parts: LatencyParts{PrefillMs: 31.535999, DecodeMs: 28.722806}},
 		{Request: 2, Session: 1, Turn: 0, Life: engine.Request{Input: 300, Output: 2, Tokens: 2, ReusedFirst: 256, Reused: 256,
-			ArrivalMs: 20, RoutedMs: 20, AdmittedMs: 31.535999, FirstTokenMs: 54.482555, SecondTokenMs: 60.258805, LastTokenMs: 60.258805}},
+			ArrivalMs: 20, RoutedMs: 20, AdmittedMs: 31.535999, FirstTokenMs: 54.482555, SecondTokenMs: 60.258805, LastTokenMs: 60.258805},
+			Parts: LatencyParts{QueueMs: 11.535999, PrefillMs: 22.946556, DecodeMs: 5.77625}},
 		{Request: 1, Session: 0, Turn: 1, Life: engine.Request{Input: 1100, Output: 2, Tokens: 2, ReusedFirst: 576, Reused: 576,
-			ArrivalMs: 110.258805, RoutedMs: 110.258805, AdmittedMs: 110.258805, FirstTokenMs: 140.63125, SecondTokenMs: 146.430556, LastTokenMs: 146.430556}},
+			ArrivalMs: 110.258805, RoutedMs: 110.258805, AdmittedMs: 110.258805, FirstTokenMs: 140.63125, SecondTokenMs: 146.430556, LastTokenMs: 146.430556},
+			Parts: LatencyParts{PrefillMs: 30.372445, DecodeMs: 5.799306}},
 	}
 	for i := range want {
 		want[i].Play, want[i].Life.State, want[i].Life.Number = -1, engine.Completed, int32(want[i].Request)

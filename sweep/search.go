@@ -41,6 +41,9 @@ type Round struct {
 	// brought; see [search.Front].
 	Frontier int
 	Gain     float64
+	// Share is the hypervolume of the frontier after the round as a share of that at the end of the search, the mean over
+	// all traffic; it is known at the end.
+	Share float64
 }
 
 // The reasons why a search ends.
@@ -103,6 +106,7 @@ func runSearch(ctx context.Context, space *gridspec.Space, strategy search.Strat
 	if s.ctx.Err() == nil {
 		s.publish.resolved()
 	}
+	r.front.shares(r.rounds)
 	out, err := s.conclude(loadErr)
 	if ctx.Err() != nil && stopped == "" {
 		out.Interrupted = true
@@ -275,7 +279,7 @@ func (r *searcher) result(a asked) search.Result {
 func (r *searcher) note(told []search.Result) {
 	r.trials += len(told)
 	gain := r.front.add(told)
-	if gain > idleGain {
+	if gain > IdleGain {
 		r.idle = 0
 	} else {
 		r.idle++
@@ -287,8 +291,8 @@ func (r *searcher) note(told []search.Result) {
 	}
 }
 
-// idleGain is the share of the hypervolume below which a round brought nothing.
-const idleGain = 1e-3
+// IdleGain is the share of the hypervolume up to which a round counts as having brought nothing.
+const IdleGain = 1e-3
 
 // SearchSpace is the lattice as strategies see it. It has just the combinations that `exclude` leaves and whose
 // configuration is possible.
@@ -305,53 +309,75 @@ func SearchSpace(space *gridspec.Space) search.Space {
 
 // fronts holds the frontier of each traffic.
 type fronts struct {
-	traffic []int // the dimensions of the traffic
-	byPlace map[string]*search.Front
-	inOrder []*search.Front
+	along   []int // the dimensions of the traffic
+	byPlace map[string]*trafficFront
+	inOrder []*trafficFront
+	rounds  int
+}
+
+// trafficFront is the frontier of one traffic and what came to it in which round.
+type trafficFront struct {
+	search.Front
+	came []arrival
+}
+
+type arrival struct {
+	round      int
+	objectives []float64
 }
 
 func newFronts(space *gridspec.Space) *fronts {
-	f := &fronts{byPlace: map[string]*search.Front{}}
-	for i, d := range space.Dimensions {
-		if d.Traffic {
-			f.traffic = append(f.traffic, i)
-		}
-	}
-	return f
+	return &fronts{along: TrafficOf(space), byPlace: map[string]*trafficFront{}}
 }
 
-// add adds results and returns the largest share of a frontier that is new.
+// TrafficOf lists the dimensions of a space that say what is served. Each of their combinations has a frontier of its own.
+func TrafficOf(space *gridspec.Space) []int {
+	var out []int
+	for i, d := range space.Dimensions {
+		if d.Traffic {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// add adds the results of a round and returns the largest share of a frontier that is new.
 func (f *fronts) add(told []search.Result) (gain float64) {
-	groups := map[string][]search.Result{}
-	var order []string
+	f.rounds++
+	groups := map[*trafficFront][]search.Result{}
+	var order []*trafficFront
 	for _, t := range told {
 		if t.Fidelity < 1 {
 			continue
 		}
-		key := f.key(t.Place)
-		if groups[key] == nil {
-			order = append(order, key)
+		front := f.of(t.Place)
+		if groups[front] == nil {
+			order = append(order, front)
 		}
-		groups[key] = append(groups[key], t)
+		groups[front] = append(groups[front], t)
+		if t.Feasible() {
+			front.came = append(front.came, arrival{f.rounds, t.Objectives})
+		}
 	}
-	for _, key := range order {
-		front := f.byPlace[key]
-		if front == nil {
-			front = &search.Front{}
-			f.byPlace[key] = front
-			f.inOrder = append(f.inOrder, front)
-		}
-		gain = max(gain, front.Add(groups[key]))
+	for _, front := range order {
+		gain = max(gain, front.Add(groups[front]))
 	}
 	return gain
 }
 
-func (f *fronts) key(place []int) string {
+// of returns the frontier of a place's traffic.
+func (f *fronts) of(place []int) *trafficFront {
 	var b strings.Builder
-	for _, d := range f.traffic {
+	for _, d := range f.along {
 		fmt.Fprintf(&b, "%d ", place[d])
 	}
-	return b.String()
+	front := f.byPlace[b.String()]
+	if front == nil {
+		front = &trafficFront{}
+		f.byPlace[b.String()] = front
+		f.inOrder = append(f.inOrder, front)
+	}
+	return front
 }
 
 func (f *fronts) size() int {
@@ -360,4 +386,35 @@ func (f *fronts) size() int {
 		n += front.Size()
 	}
 	return n
+}
+
+// shares fills in the shares of the rounds. Frontiers without a member do not count.
+func (f *fronts) shares(rounds []Round) {
+	counted := 0.0
+	for _, front := range f.inOrder {
+		var final, sofar [][]float64
+		for _, m := range front.Members() {
+			final = append(final, m.Objectives)
+		}
+		if len(final) == 0 {
+			continue
+		}
+		counted++
+		box := search.BoxOf(final)
+		all, share, next := box.Volume(final), 0.0, 0
+		for i := range rounds {
+			before := next
+			for next < len(front.came) && front.came[next].round <= i+1 {
+				sofar = append(sofar, front.came[next].objectives)
+				next++
+			}
+			if next > before {
+				share = box.Volume(sofar) / all
+			}
+			rounds[i].Share += share
+		}
+	}
+	for i := range rounds {
+		rounds[i].Share /= max(counted, 1)
+	}
 }

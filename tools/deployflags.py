@@ -156,7 +156,7 @@ def actions(parser):
         if action.nargs == 0 or isinstance(action, argparse.BooleanOptionalAction):
             found = {"kind": "switch"}
         elif action.choices:
-            found["choices"] = list(action.choices)
+            found["choices"] = sorted(action.choices)
         flags |= {s: found for s in action.option_strings if s.startswith("--")}
     return flags
 

@@ -29,7 +29,8 @@ func newCliff(st *state) *cobra.Command {
 		Short: "Find where an axis loses the SLA",
 		Long: `cliff says from which value of an axis on the SLA is lost: between which two values, in which direction, whether the
 curve is monotone, and how many replicates agree. Every combination of the other axes has a curve of its own. RESULTS is
-a sweep's folder, or any Parquet, CSV or JSON file with one row a point. The SLA is that of the sweep, and --where.
+a sweep's folder, or any Parquet, CSV or JSON file with one row a point. The SLA is that of the sweep, and --where; where the
+objectives count the requests that keep it, its bounds hold for the means.
 
 A value keeps the SLA when the means over its replicates do. "Lost from" is the first value beyond which none keeps it;
 single values that are lost before that are named, since latencies near a cliff are often chaotic. Constraints on axes
@@ -89,6 +90,9 @@ func (f *cliffFlags) search(t *results.Table) (results.CliffSearch, error) {
 			return s, fmt.Errorf("--where: %w", err)
 		}
 		s.Constraints = append(s.Constraints, constraints...)
+	}
+	if len(s.Constraints) == 0 && !f.noSLA && results.CountsSLA(t.Metadata.Objectives) {
+		s.Constraints = t.MeanSLAConstraints()
 	}
 	if len(s.Constraints) == 0 {
 		return s, errors.New("nothing says what is lost: the file has no constraints; give --where, such as 'p90_ttft_ms <= 5000' or 'sla_attainment >= 0.9'")

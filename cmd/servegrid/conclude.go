@@ -20,6 +20,9 @@ func (j *sweepJob) conclude(out sweep.Outcome, failOn []results.Constraint) erro
 		if err != nil {
 			return err
 		}
+		if err := j.sortFiles(out.Rows); err != nil {
+			return err
+		}
 		if err := j.writeFiles(t); err != nil {
 			return err
 		}
@@ -30,6 +33,9 @@ func (j *sweepJob) conclude(out sweep.Outcome, failOn []results.Constraint) erro
 	}
 	failed := j.failures(out)
 	switch c := out.Counts; {
+	case out.Interrupted && j.search != nil:
+		return &exitError{exitInterrupted, fmt.Errorf("interrupted: %s finished and kept in %s; %s goes on with the search",
+			plural(c.Total-c.Left, "point"), j.dir, j.resumeCommand())}
 	case out.Interrupted:
 		return &exitError{exitInterrupted, fmt.Errorf("interrupted: %d of %d points are finished and kept in %s; %s runs the other %d",
 			c.Total-c.Left, c.Total, j.dir, j.resumeCommand(), c.Left)}
@@ -101,6 +107,10 @@ func (j *sweepJob) writeFiles(t *results.Table) error {
 		Table:    t,
 		Analysis: t.Analysis(),
 	}
+	var err error
+	if data.Timelines, err = reportTimelines(j.dir, t); err != nil {
+		return err
+	}
 	if err := j.writeFile(reportFile, func(w io.Writer) error { return results.WriteReport(w, data) }); err != nil {
 		return err
 	}
@@ -152,6 +162,11 @@ func (j *sweepJob) print(out sweep.Outcome, t *results.Table) error {
 	w := j.state.stdout
 	if err := printFrontier(w, t, t.Analysis()); err != nil {
 		return err
+	}
+	if j.search != nil {
+		if err := errors.Join(j.search.print(w), j.printEdges(w, t)); err != nil {
+			return err
+		}
 	}
 	c := out.Counts
 	counts := fmt.Sprintf("%s: %d ok, %d failed, %d skipped", plural(c.Total, "point"), c.OK, c.Failed, c.Skipped)

@@ -20,9 +20,9 @@ const exitDifferent = 1
 
 // diffFlags say what counts as a difference.
 type diffFlags struct {
-	metrics, points []string
-	tolerance       float64
-	json, exitCode  bool
+	metrics, points, axes []string
+	tolerance             float64
+	json, exitCode        bool
 }
 
 func newDiff(st *state) *cobra.Command {
@@ -47,6 +47,7 @@ where the time went. A point is named by how its ID begins, or in a file without
 	}
 	fs := cmd.Flags()
 	fs.StringSliceVar(&f.metrics, "metric", nil, "figures to compare, or all; the default is all of two sets and the usual ones of two points")
+	fs.StringSliceVar(&f.axes, "axis", nil, "columns that were varied, besides the axes that the files name")
 	fs.StringSliceVar(&f.points, "points", nil, "two points of one set, by how their IDs begin")
 	fs.Float64Var(&f.tolerance, "tolerance", 0, "relative change of a figure that does not matter: 0.01 is 1 %")
 	fs.BoolVar(&f.json, "json", false, "print everything as JSON")
@@ -99,6 +100,9 @@ func (f *diffFlags) sides(st *state, args []string) ([2]side, error) {
 			if err != nil {
 				return out, err
 			}
+			if err := takeForAxes(t, f.axes); err != nil {
+				return out, fmt.Errorf("%s: %w", path, err)
+			}
 			out[i].table = t
 		}
 		if isPoint {
@@ -113,6 +117,20 @@ func (f *diffFlags) sides(st *state, args []string) ([2]side, error) {
 		return out, errors.New("one is a point and the other a whole set; name a point of both, such as RUN#3f2a")
 	}
 	return out, nil
+}
+
+// takeForAxes makes axes of the named columns, of which a file of others may not say what they are.
+func takeForAxes(t *results.Table, names []string) error {
+	var problems []error
+	for _, name := range names {
+		c, err := t.Lookup(name)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("--axis: %w", err))
+			continue
+		}
+		c.Role = results.RoleAxis
+	}
+	return errors.Join(problems...)
 }
 
 // splitPoint parts RUN#POINT; a name that exists as a file is no point, whatever is in it.
@@ -238,6 +256,9 @@ func shortPoint(p compare.Point) string {
 	return visible(p.Axes) + " (" + id + ")"
 }
 
+// mostChangedFigures bounds the figures that the terminal shows of two sets.
+const mostChangedFigures = 15
+
 // changesText shows the figures that changed the most.
 func (f *diffFlags) changesText(d *compare.Difference) []string {
 	beyond := ""
@@ -254,19 +275,19 @@ func (f *diffFlags) changesText(d *compare.Difference) []string {
 		right = append(right, table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight})
 	}
 	out.SetColumnConfigs(right)
-	for _, m := range first(d.Metrics) {
+	for _, m := range d.Metrics[:min(len(d.Metrics), mostChangedFigures)] {
 		c := m.Changes[0]
 		out.AppendRow(table.Row{cellText(m.Name), m.Changed, signedPercent(&m.MeanRelative), signedPercent(c.Relative), optionalFigure(c.Before), optionalFigure(c.After), shortPoint(c.Point)})
 	}
-	if more := len(d.Metrics) - maxShownRows; more > 0 {
-		out.AppendFooter(table.Row{fmt.Sprintf("… %d more", more)})
+	if more := len(d.Metrics) - mostChangedFigures; more > 0 {
+		out.AppendFooter(table.Row{fmt.Sprintf("… %d more; --metric and --json show them", more)})
 	}
 	return []string{"Figures that changed" + beyond + ", those with the largest change first:", out.Render()}
 }
 
 func frontierChanges(d *compare.Difference) []string {
 	if d.Frontier == nil {
-		return []string{"Frontiers cannot be compared: " + visible(d.FrontierNote)}
+		return []string{"Frontiers cannot be compared: " + visible(d.FrontierNote) + "."}
 	}
 	if len(d.Entered)+len(d.Left) == 0 {
 		return []string{fmt.Sprintf("The frontier is the same: %s.", plural(*d.Frontier, "point"))}
@@ -276,10 +297,13 @@ func frontierChanges(d *compare.Difference) []string {
 	return append(out, pointLines("left", d.Left)...)
 }
 
-// signedPercent shows a relative change; a new figure, or one that leaves 0, has none.
+// signedPercent shows a relative change, as a factor from ten times on; a new figure, or one that leaves 0, has none.
 func signedPercent(v *float64) string {
-	if v == nil {
+	switch {
+	case v == nil:
 		return ""
+	case *v >= 9:
+		return "× " + figure(1+*v)
 	}
 	return fmt.Sprintf("%+.3g %%", 100**v)
 }

@@ -28,12 +28,19 @@ func printFrontier(w io.Writer, t *results.Table, a results.Analysis) error {
 	if len(groups) == 0 {
 		groups = [][]int{nil}
 	}
-	var lines [][]int
+	var lines, near [][]int
 	var notes []string
 	for _, rows := range groups {
-		on, err := f.frontier(rows)
+		on, err := f.marked(rows, results.FrontierColumn, "")
 		if err != nil {
 			return err
+		}
+		unclear, err := f.marked(rows, results.NoiseColumn, results.FrontierColumn)
+		if err != nil {
+			return err
+		}
+		if len(unclear) > 0 {
+			near = append(near, unclear)
 		}
 		if len(on) > 0 {
 			lines = append(lines, on)
@@ -43,6 +50,9 @@ func printFrontier(w io.Writer, t *results.Table, a results.Analysis) error {
 	}
 	if len(lines) > 0 {
 		err = printText(w, "%s\n%s\n", headline(a), f.render(lines))
+	}
+	if len(near) > 0 && err == nil {
+		err = printText(w, "Within noise of the frontier, by the 95 %% intervals of the replicates (±):\n%s\n", f.render(near))
 	}
 	for _, line := range append(f.timingNotes(lines), notes...) {
 		if err == nil {
@@ -69,11 +79,14 @@ type frontierTable struct {
 	candidates *results.Candidates
 }
 
-// frontier lists the rows of a group that are on its frontier, best first in the first objective.
-func (f frontierTable) frontier(rows []int) ([]int, error) {
+// marked lists the rows of a group with one mark and without another, best first in the first objective.
+func (f frontierTable) marked(rows []int, with, without string) ([]int, error) {
 	shown := f.candidates.Table
-	on := shown.Column(results.FrontierColumn)
-	out := slices.DeleteFunc(slices.Clone(rows), func(row int) bool { return !on.Bools[row] })
+	has := func(mark string, row int) bool {
+		c := shown.Column(mark)
+		return c != nil && c.Bools[row]
+	}
+	out := slices.DeleteFunc(slices.Clone(rows), func(row int) bool { return !has(with, row) || has(without, row) })
 	first := f.analysis.Objectives[0]
 	values, err := shown.Column(first.Name).Float64s()
 	if err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +25,9 @@ type analysisFlags struct {
 	epsilon            float64
 	firstOfTies        bool
 	costAgainstSLA     bool
+
+	// own is the analysis of the file itself, once it is loaded.
+	own results.Analysis
 }
 
 func (f *analysisFlags) add(cmd *cobra.Command) {
@@ -46,6 +48,7 @@ func (f *analysisFlags) load(st *state, path string) (*results.Table, results.An
 	if err != nil {
 		return nil, results.Analysis{}, err
 	}
+	f.own = t.Analysis()
 	a, err := f.analysis(t)
 	if err != nil {
 		return nil, a, err
@@ -160,7 +163,7 @@ func newPareto(st *state) *cobra.Command {
 		Long: `pareto prints the rows that no other row dominates. RESULTS is a sweep's folder, or any Parquet, CSV or JSON file
 with one row a point. Objectives, SLA and traffic are those of the sweep unless flags change them: rows that served
 different traffic are never compared, and replicates count once, with their mean. With --output, or a --format other
-than table, all rows are written with the columns on_frontier and feasible.
+than table, all rows are written with the columns on_frontier and feasible, and within_noise_of_frontier where there are replicates.
 
 In --where a column whose name has spaces goes into backquotes, and a boolean one may stand alone.`,
 		Args: exactlyOne("RESULTS"),
@@ -232,35 +235,4 @@ func specName(text string) string {
 		return "" // the text comes from a file that may be anybody's
 	}
 	return spec.Name
-}
-
-func newReport(st *state) *cobra.Command {
-	var f analysisFlags
-	var output, title string
-	cmd := &cobra.Command{
-		Use:   "report RESULTS",
-		Short: "Make report.html from a results file",
-		Long: `report makes the one-file HTML report from a sweep's folder, or from any Parquet, CSV or JSON file with one row a
-point, such as one made in pandas. Objectives, SLA and traffic are those of the sweep unless flags change them.`,
-		Args: exactlyOne("RESULTS"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			t, a, err := f.load(st, args[0])
-			if err != nil {
-				return err
-			}
-			title = cmp.Or(title, specName(t.Metadata.Spec), filepath.Base(args[0]))
-			data := results.ReportData{Title: title, Table: t, Analysis: a}
-			if err := results.WriteFile(output, func(w io.Writer) error { return results.WriteReport(w, data) }); err != nil {
-				return err
-			}
-			if err := printCautions(st.stderr, t.Candidates(), a); err != nil {
-				return err
-			}
-			return printText(st.stdout, "%s\nReport: %s\n", headline(a), output)
-		},
-	}
-	f.add(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", reportFile, "file to write")
-	cmd.Flags().StringVar(&title, "title", "", "title of the report; the default is the spec's name, else the file's")
-	return cmd
 }

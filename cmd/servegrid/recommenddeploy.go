@@ -25,20 +25,9 @@ func (f *recommendFlags) writeDeployment(st *state, t *results.Table, r *recomme
 		if err != nil {
 			return fmt.Errorf("--deploy: %w", err)
 		}
-		files, err := deploy.Files(deploy.Plan{Config: point.Config, Workload: point.Workload, GPUPrice: point.GPUPrice, Name: specName(t.Metadata.Spec)})
-		if err != nil {
+		plan := deploy.Plan{Config: point.Config, Workload: point.Workload, GPUPrice: point.GPUPrice, Name: specName(t.Metadata.Spec)}
+		if err := writeDeployment(st, dir, plan); err != nil {
 			return fmt.Errorf("--deploy: %w", err)
-		}
-		if err := deploy.Write(dir, files); err != nil {
-			return fmt.Errorf("--deploy: %w", err)
-		}
-		if err := printText(st.stderr, "Files to deploy in %s:\n", dir); err != nil {
-			return err
-		}
-		for _, file := range files {
-			if err := printText(st.stderr, "  %-16s %s\n", file.Name, file.Note); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

@@ -160,7 +160,7 @@ func (f *recommendFlags) spaceText(trace string) (string, error) {
 	fmt.Fprintf(&b, "grid:\n  timing.gpu: [%s]\n  timing.tp: %s\n  router.policy: [%s, %s]\n",
 		strings.Join(gpus, ", "), listText(powersOfTwo(0, bits.Len(uint(min(f.gpus, largestTP)))-1)), router.PolicyRoundRobin, router.PolicyKVRouter)
 	fmt.Fprintf(&b, "exclude:\n  - gpus > %d\n  - case == 'w1' && router.policy != '%s'\n", f.gpus, router.PolicyRoundRobin)
-	b.WriteString("execution: {on_invalid: skip}\n")
+	b.WriteString("objectives: {minimize: [cost_usd_per_mtok_output], maximize: [mean_output_token_throughput_per_user]}\nexecution: {on_invalid: skip}\n")
 	return b.String(), nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/results/recommend"
 )
@@ -230,9 +231,7 @@ func (p answerText) sentences() []string {
 		map[bool]string{true: "keep all limits", false: "can be chosen from"}[len(p.r.Limits)+len(p.r.Budget) > 0], p.settings(best))}
 	lines = append(lines, p.binding()...)
 	lines = append(lines, p.noise()...)
-	if next := p.a.Next; next != nil {
-		lines = append(lines, p.nextText(next))
-	}
+	lines = append(lines, p.nextText())
 	for _, x := range p.a.Relaxed {
 		lines = append(lines, p.relaxedText(x))
 	}
@@ -273,7 +272,11 @@ func (p answerText) noise() []string {
 }
 
 // nextText says what more GPUs would buy.
-func (p answerText) nextText(next *recommend.Alternative) string {
+func (p answerText) nextText() string {
+	next := p.a.Next
+	if next == nil {
+		return "No configuration with more GPUs of the kind keeps the limits, or none was simulated, so this does not say what more GPUs would buy."
+	}
 	had, _ := p.a.Best.Figure("gpus")
 	has, _ := next.Figure("gpus")
 	over := ""
@@ -294,7 +297,7 @@ func (p answerText) changesText(changes []recommend.Change) string {
 		told := slices.Contains(changed, c.Column) || c.Column == p.r.Objective.Name ||
 			slices.ContainsFunc(p.r.Limits, func(l results.Constraint) bool { return l.Column == c.Column })
 		if told && math.Abs(c.Share) >= .005 {
-			parts = append(parts, fmt.Sprintf("%s %s", cellText(c.Column), shareText(c.Share)))
+			parts = append(parts, fmt.Sprintf("%s %s", cellText(c.Column), changeText(c.Share)))
 		}
 	}
 	if len(parts) == 0 {
@@ -303,22 +306,22 @@ func (p answerText) changesText(changes []recommend.Change) string {
 	return strings.Join(parts, ", ")
 }
 
-// shareText is a signed change in percent, or a factor when it is large.
-func shareText(share float64) string {
+// changeText is a signed change in percent, or a factor when it is large.
+func changeText(share float64) string {
 	if share > 9 {
 		return "×" + figure(1+share)
 	}
 	return fmt.Sprintf("%+.0f %%", 100*share)
 }
 
-// relaxedText says what giving up a limit would buy.
+// relaxedText says what a wider bound would buy.
 func (p answerText) relaxedText(x recommend.Relaxation) string {
 	share := x.Gain
 	if !p.r.Objective.Maximize {
 		share = -share
 	}
-	return fmt.Sprintf("Without %s: %s %s, at %s %s (%s).", visible(x.Constraint.String()), visible(p.r.Objective.Name), shareText(share),
-		visible(x.Constraint.Column), shownFigure(x.Needed), p.settings(&x.Choice))
+	return fmt.Sprintf("If %s might go from %s to %s (%s): %s %s (%s).", cellText(x.Constraint.Column), boundText(x.Constraint), shownFigure(x.Needed),
+		changeText(relativeTo(x)), cellText(p.r.Objective.Name), changeText(share), p.settings(&x.Choice))
 }
 
 // infeasible says what comes closest when nothing keeps all limits, and what would have to give.
@@ -334,13 +337,21 @@ func (p answerText) infeasible() []string {
 		lines = append(lines, fmt.Sprintf("Closest: %s: %s.", p.settings(c), visible(results.JoinMisses(misses))))
 	}
 	for _, x := range p.a.Relaxed {
-		lines = append(lines, fmt.Sprintf("If %s went to %s (%s %%), all else would be kept by %s.", visible(x.Constraint.Column), shownFigure(x.Needed),
-			strings.TrimSuffix(shareText(relativeTo(x)), " %"), p.settings(&x.Choice)))
+		lines = append(lines, fmt.Sprintf("If %s might go from %s to %s (%s), all else would be kept by %s.", cellText(x.Constraint.Column), boundText(x.Constraint),
+			shownFigure(x.Needed), changeText(relativeTo(x)), p.settings(&x.Choice)))
 	}
 	if len(p.a.Relaxed) == 0 {
 		lines = append(lines, "No single limit is to blame: giving up any one of them makes nothing feasible. Try more GPUs, other GPUs or less load.")
 	}
 	return lines
+}
+
+// boundText is the number of a bound.
+func boundText(c results.Constraint) string {
+	if c.Bound.Kind == gridspec.KindInt {
+		return withSeparators(c.Bound.String())
+	}
+	return exact(c.Bound.Float)
 }
 
 // relativeTo is how far the needed value is from the bound, as a share of the bound.

@@ -248,6 +248,9 @@ func servingText(report *simcore.Report) string {
 			}
 		}
 	}
+	if c := report.Scaling; c != nil {
+		b.WriteString(workersText(report, c))
+	}
 	if q := report.RouterQueue; q != nil && q.Max > 0 {
 		fmt.Fprintf(&b, "Router Queue (ms): avg %s, p99 %s, max %s\n", grouped(q.Mean), grouped(q.P99), grouped(q.Max))
 	}
@@ -269,6 +272,18 @@ func servingText(report *simcore.Report) string {
 		fmt.Fprintf(&b, "Utilisation: prefill workers %.2f, decode workers %.2f\n", report.PrefillUtilisation, report.DecodeUtilisation)
 	}
 	return b.String()
+}
+
+// workersText says how many workers there were, and what they cost in GPU time.
+func workersText(report *simcore.Report, c *metrics.Scaling) string {
+	pool := func(name string, p *metrics.PoolScaling) string {
+		return fmt.Sprintf("%s: avg %s, least %d, most %d", name, grouped(p.MeanReady), p.LeastReady, p.PeakReady)
+	}
+	workers := pool("Workers", &c.Decode)
+	if report.PrefillGPUsPerWorker > 0 {
+		workers = pool("Prefill Workers", &c.Prefill) + "\n" + pool("Decode Workers", &c.Decode)
+	}
+	return fmt.Sprintf("%s\nGPUs: avg %s, most %d; GPU-hours: %.4g\n", workers, grouped(report.MeanGPUs), report.PeakGPUs, report.GPUHours)
 }
 
 // perSecond turns ms for each into a rate; 0 when there are none.

@@ -9,7 +9,9 @@ import (
 
 	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/simcore/perfmodel"
 	"github.com/servegrid/servegrid/simcore/perfmodel/catalogue"
+	"github.com/servegrid/servegrid/simcore/rules"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
@@ -62,10 +64,12 @@ func reproduceCommand(p gridspec.Point) string {
 func configDifferences(c gridspec.Config) []string {
 	standard := standardConfig()
 	if c.Deployment.Mode != simcore.ModeDisaggregated {
+		own := standardStage(c.Compat, simcore.Stage{Engine: c.Engine, Timing: c.Timing})
+		standard.Engine, standard.Timing = own.Engine, own.Timing
 		return differences("", c, standard)
 	}
-	common := simcore.Stage{Engine: standard.Engine, Timing: standard.Timing}
-	prefill, decode := differences("", c.Prefill, common), differences("", c.Decode, common)
+	prefill := differences("", c.Prefill, standardStage(c.Compat, c.Prefill))
+	decode := differences("", c.Decode, standardStage(c.Compat, c.Decode))
 	c.Engine, c.Timing = standard.Engine, standard.Timing
 	c.Prefill, c.Decode = standard.Prefill, standard.Decode
 	out := differences("", c, standard)
@@ -105,6 +109,23 @@ var standardConfig = sync.OnceValue(func() gridspec.Config {
 	c, _ := gridspec.DefaultConfig().Resolve()
 	return c
 })
+
+// standardStage is what a pool has without any settings. What would become something else with the settings that this one has is
+// left open, so that it counts as a difference.
+func standardStage(compat rules.Compat, s simcore.Stage) simcore.Stage {
+	c := standardConfig()
+	standard := simcore.Stage{Engine: c.Engine, Timing: c.Timing}
+	if s.Engine.Type != standard.Engine.Type {
+		standard.Engine.BlockSize = 0
+	}
+	if s.Timing.GPU != "" {
+		standard.Engine.NumGPUBlocks, standard.Timing.Source = 0, perfmodel.SourceAuto
+	}
+	if compat != rules.Default {
+		standard.Engine.KVTransferTimingMode = ""
+	}
+	return standard
+}
 
 // differences lists the settings that are not the defaults, as key.path=value. The prefix comes before the keys.
 func differences(prefix string, settings, defaults any) []string {

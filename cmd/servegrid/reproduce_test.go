@@ -72,6 +72,9 @@ func TestReproduce(t *testing.T) {
 		if table.Column("status").Text(row) == "ok" {
 			checked++
 			checkReproduced(t, table, row, command)
+			if _, err := pointOfRow(table, row); err != nil { // compares content IDs
+				t.Error(err)
+			}
 		}
 	}
 	if checked < 100 {

@@ -45,7 +45,7 @@ const replicateColumn = "replicate"
 
 // pointOfCommand reads a command as [reproduceCommand] writes it.
 func pointOfCommand(command string) (gridspec.Point, error) {
-	words, err := shellWords(command)
+	words, err := unquoteCommand(command)
 	if err != nil {
 		return gridspec.Point{}, err
 	}
@@ -65,8 +65,8 @@ func pointOfCommand(command string) (gridspec.Point, error) {
 	return *point, nil
 }
 
-// shellWords splits a command that [shellQuote] has quoted.
-func shellWords(command string) ([]string, error) {
+// unquoteCommand splits a command that [shellQuote] has quoted.
+func unquoteCommand(command string) ([]string, error) {
 	var words []string
 	var word strings.Builder
 	inWord := false

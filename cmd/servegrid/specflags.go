@@ -26,11 +26,30 @@ func (f *specFlags) add(cmd *cobra.Command) {
 
 // loadChecked is load for commands that simulate or say whether a spec is sound: trace files are there too.
 func (f *specFlags) loadChecked(st *state, path string) (*gridspec.Spec, []gridspec.Point, error) {
-	spec, points, err := f.load(st, path)
+	spec, err := f.loadSpec(st, path)
+	if err != nil {
+		return nil, nil, err
+	}
+	points, err := f.expandChecked(spec, path)
+	return spec, points, err
+}
+
+// expandChecked expands a spec and looks for its trace files.
+func (f *specFlags) expandChecked(spec *gridspec.Spec, path string) ([]gridspec.Point, error) {
+	points, err := f.expand(spec, path)
 	if err == nil {
 		err = spec.CheckTraces(points)
 	}
-	return spec, points, err
+	return points, err
+}
+
+// expand expands a spec and counts the points that were left out.
+func (f *specFlags) expand(spec *gridspec.Spec, path string) ([]gridspec.Point, error) {
+	points, err := spec.Expand(gridspec.ExpandOptions{MaxPoints: f.maxPoints, LeftOut: func(n int) { f.equal = n }})
+	if err == nil {
+		err = checkStdin(path, points)
+	}
+	return points, err
 }
 
 // warn prints what is allowed in a spec but hardly meant.
@@ -45,29 +64,36 @@ func (f *specFlags) warn(st *state, spec *gridspec.Spec) {
 
 // load reads and expands a spec; the path "-" is the standard input.
 func (f *specFlags) load(st *state, path string) (*gridspec.Spec, []gridspec.Point, error) {
+	spec, err := f.loadSpec(st, path)
+	if err != nil {
+		return nil, nil, err
+	}
+	points, err := f.expand(spec, path)
+	return spec, points, err
+}
+
+// loadSpec reads a spec.
+func (f *specFlags) loadSpec(st *state, path string) (*gridspec.Spec, error) {
 	src := gridspec.Source{Path: path, Env: st.env, Set: f.set}
 	if path == "-" {
 		data, err := io.ReadAll(st.stdin)
 		if err != nil {
-			return nil, nil, fmt.Errorf("read the spec from the standard input: %w", err)
+			return nil, fmt.Errorf("read the spec from the standard input: %w", err)
 		}
 		src = gridspec.Source{Path: "(standard input)", Data: data, Format: gridspec.YAML, Dir: ".", Env: st.env, Set: f.set}
 	}
 	if f.maxPoints < 0 {
-		return nil, nil, fmt.Errorf("--max-points: %d is not allowed; give 1 or more, or 0 for 1,000,000", f.maxPoints)
+		return nil, fmt.Errorf("--max-points: %d is not allowed; give 1 or more, or 0 for 1,000,000", f.maxPoints)
 	}
-	spec, err := gridspec.Load(src)
-	if err != nil {
-		return nil, nil, err
-	}
-	points, err := spec.Expand(gridspec.ExpandOptions{MaxPoints: f.maxPoints, LeftOut: func(n int) { f.equal = n }})
-	if err != nil {
-		return nil, nil, err
-	}
+	return gridspec.Load(src)
+}
+
+// checkStdin refuses to read spec and trace from the standard input.
+func checkStdin(path string, points []gridspec.Point) error {
 	if path == "-" && slices.ContainsFunc(points, readsStdin) {
-		return nil, nil, errors.New("the standard input is the spec, so the trace cannot be read from it too; put one of them into a file")
+		return errors.New("the standard input is the spec, so the trace cannot be read from it too; put one of them into a file")
 	}
-	return spec, points, nil
+	return nil
 }
 
 // readsStdin reports whether a point replays a trace from the standard input.

@@ -39,6 +39,7 @@ func formatFile(format string) string {
 // sweepFlags are the flags of the sweep command.
 type sweepFlags struct {
 	specFlags
+	searchFlags
 	output, retry, failOn       string
 	formats                     []string
 	jobs                        int
@@ -64,6 +65,7 @@ met, 130 interrupted.`,
 	}
 	f.specFlags.add(cmd)
 	fs := cmd.Flags()
+	f.searchFlags.add(fs)
 	fs.StringVarP(&f.output, "output", "o", "", "output folder; the default is the spec's output.dir, or runs/NAME")
 	fs.IntVarP(&f.jobs, "jobs", "j", 0, "points simulated at the same time; 0 is the spec's execution.jobs, or one for each core")
 	fs.DurationVar(&f.timeout, "timeout", 0, "longest time for one point; 0 is the spec's execution.timeout")
@@ -78,15 +80,32 @@ met, 130 interrupted.`,
 }
 
 func runSweep(ctx context.Context, st *state, f *sweepFlags, path string) error {
-	spec, points, err := f.loadChecked(st, path)
+	f.set = append(f.set, f.overrides()...)
+	spec, err := f.loadSpec(st, path)
+	if err != nil {
+		return errors.Join(f.check(), err)
+	}
+	job := &sweepJob{state: st, flags: f, spec: spec, specPath: path, dir: f.folder(spec, path)}
+	if job.resolved, err = spec.Resolved(job.dir); err != nil {
+		return err
+	}
+	if spec.Search.Method != gridspec.SearchNone {
+		if err := f.check(); err != nil {
+			return err
+		}
+		if !f.quiet {
+			f.warn(st, spec)
+		}
+		return runSearch(ctx, job)
+	}
+	points, err := f.expandChecked(spec, path)
 	if err = errors.Join(f.check(), err); err != nil {
 		return err
 	}
 	if !f.quiet {
 		f.warn(st, spec)
 	}
-	job := &sweepJob{state: st, flags: f, spec: spec, specPath: path, dir: f.folder(spec, path)}
-	if job.resolved, err = spec.Resolved(job.dir); err != nil {
+	if err := job.checkPartitions(points); err != nil {
 		return err
 	}
 	constraints, err := job.constraints(points)
@@ -154,6 +173,8 @@ type sweepJob struct {
 	specPath string
 	dir      string
 	resolved []byte
+
+	search *searchJob // nil unless the spec says so
 
 	laidOut []results.Row // the rows of the last table
 	last    *results.Table
@@ -262,6 +283,7 @@ func (j *sweepJob) table(rows []results.Row) (*results.Table, error) {
 	if err := results.MarkFrontier(t, t.Analysis()); err != nil {
 		return nil, err
 	}
+	j.markEdges(t, rows)
 	j.laidOut, j.last = rows, t
 	return t, nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -113,8 +112,7 @@ const howToKeepTimelines = "the spec must say `output: {timelines: true}`, and -
 
 // hasTimelines reports whether a folder of results has any.
 func hasTimelines(dir string) bool {
-	entries, err := os.ReadDir(filepath.Join(dir, timelines.Folder))
-	return err == nil && len(entries) > 0
+	return len(keptFiles(dir, timelines.Folder)) > 0
 }
 
 // variedAxes are the axes and the replicate as far as they differ between rows.
@@ -131,16 +129,16 @@ func variedAxes(t *results.Table, rows []int) []string {
 // readCurves reads the timelines of points and labels them by what differs between them.
 func readCurves(dir string, t *results.Table, rows []int) ([]timelines.Curve, error) {
 	id := t.Column("id")
-	names := variedAxes(t, rows)
+	names, files := variedAxes(t, rows), keptFiles(dir, timelines.Folder)
 	var curves []timelines.Curve
 	for _, row := range rows {
-		path := filepath.Join(dir, timelines.Folder, id.Strings[row]+".parquet")
-		timeline, err := results.ReadTable(path)
-		if errors.Is(err, os.ErrNotExist) {
+		paths := files[id.Strings[row]]
+		if len(paths) == 0 {
 			return nil, fmt.Errorf("point %s has no timeline: %s", id.Strings[row], howToKeepTimelines)
 		}
+		timeline, err := results.ReadTable(paths[0])
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w; sweep --retry all writes all timelines again", err)
 		}
 		var parts []string
 		for _, name := range names {

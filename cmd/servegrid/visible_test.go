@@ -101,7 +101,10 @@ func TestHostileNamesInSpecs(t *testing.T) {
 		{"pareto", dir, "--where", "p99_ttft_ms < 0"},
 		{"report", dir, "-o", filepath.Join(t.TempDir(), "r\x1b.html")},
 		{"cliff", dir, "--axis", "wall_s", "--where", "p99_ttft_ms < 40", "--by", "workload"},
+		{"recommend", dir, "--objective", "min:p99_ttft_ms"},
 		{"sensitivity", dir},
+		{"check", dir},
+		{"diff", dir, dir},
 	} {
 		got := mustRun(t, args...)
 		checkHarmless(t, got)

@@ -135,20 +135,24 @@ func milliseconds(ms float64) string {
 }
 
 // Reasons says in sentences what is behind the differences of two rows, as far as the tables know: the parts of the time, the reuse
-// of prefixes, and what limits.
-func Reasons(before *results.Table, rowBefore int, after *results.Table, rowAfter int) []string {
+// of prefixes, and what limits. A metric asks for the latency that it belongs to; an empty one for all.
+func Reasons(before *results.Table, rowBefore int, after *results.Table, rowAfter int, metric string) []string {
 	out := []string{}
 	for _, e := range Explain(before, rowBefore, after, rowAfter) {
-		if e.BeforeMs != e.AfterMs {
+		asked := metric == "" || strings.Contains(metric, "ttft") == strings.Contains(e.Metric, "ttft")
+		if asked && e.BeforeMs != e.AfterMs {
 			out = append(out, e.Text())
 		}
 	}
-	for _, f := range []struct{ column, name string }{
-		{"prefix_cache_reused_ratio", "of the prompt tokens are reused"},
-		{"decode_worker_utilisation", "of the time of workers that decode is spent in passes"},
+	for _, f := range []struct {
+		column, name string
+		least        float64 // change of the ratio that is worth a word
+	}{
+		{"prefix_cache_reused_ratio", "of the prompt tokens are reused", .01},
+		{"decode_worker_utilisation", "of the time of workers that decode is spent in passes", .05},
 	} {
 		a, b := figureOf(before, f.column, rowBefore), figureOf(after, f.column, rowAfter)
-		if math.Abs(a-b) >= 0.005 { // never for NaN
+		if math.Abs(a-b) >= f.least { // never for NaN
 			out = append(out, fmt.Sprintf("%s %s, not %s", results.WholePercent(b), f.name, results.WholePercent(a)))
 		}
 	}

@@ -41,7 +41,7 @@ func Points(before *results.Table, rowBefore int, after *results.Table, rowAfter
 		return nil, err
 	}
 	d := &PointDifference{Before: newNamer(before).point(rowBefore), After: newNamer(after).point(rowAfter), Settings: settingsThatDiffer(before, rowBefore, after, rowAfter),
-		Explanations: Explain(before, rowBefore, after, rowAfter), Reasons: Reasons(before, rowBefore, after, rowAfter)}
+		Explanations: Explain(before, rowBefore, after, rowAfter), Reasons: Reasons(before, rowBefore, after, rowAfter, "")}
 	d.Metrics = []FigurePair{}
 	for _, name := range names {
 		c := newFigureChange(figureOf(before, name, rowBefore), figureOf(after, name, rowAfter))

@@ -349,12 +349,16 @@ func differ(c FigureChange, tolerance float64) bool {
 // frontiers compares the frontiers that the second table's analysis finds in both.
 func (p *pairing) frontiers(before, after *results.Table, d *Difference) {
 	a := after.Analysis()
+	if len(after.Metadata.Objectives) == 0 && slices.ContainsFunc(a.Objectives, func(o results.Objective) bool { return after.Column(o.Name) == nil }) {
+		d.FrontierNote = "the second set names no objectives"
+		return
+	}
 	marks := make([][]bool, 2)
 	for i, t := range []*results.Table{before, after} {
 		own := *t
 		own.Columns = slices.Clone(t.Columns)
 		if err := results.MarkFrontier(&own, a); err != nil {
-			d.FrontierNote = err.Error()
+			d.FrontierNote = strings.ReplaceAll(err.Error(), "\n", "; ")
 			return
 		}
 		marks[i] = own.Column(results.FrontierColumn).Bools

@@ -161,7 +161,7 @@ func checkFields(t *testing.T, where, path string, v any) {
 			t.Errorf("%s: a graph has no field %s", where, path)
 		}
 		_, text := v.(string)
-		if number := strings.HasSuffix(path, "replicas") || strings.HasSuffix(path, "nodeCount") || strings.HasSuffix(path, "Seconds") || strings.HasSuffix(path, "Threshold"); text == number {
+		if number := strings.HasSuffix(path, "replicas") || strings.HasSuffix(path, "nodeCount") || strings.HasSuffix(path, "Seconds") || strings.HasSuffix(path, "Threshold") || strings.HasSuffix(path, "port"); text == number {
 			t.Errorf("%s: %s: %v (%T)", where, path, v, v)
 		}
 	}

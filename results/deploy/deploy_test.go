@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -144,26 +145,49 @@ func TestSpecFile(t *testing.T) {
 func TestDeclared(t *testing.T) {
 	declared := readFlags(t)
 	for _, tc := range cases {
-		for _, f := range files(t, point(t, tc.spec), tc.name) {
-			switch backend, _, _ := strings.Cut(strings.TrimSuffix(f.Name, filepath.Ext(f.Name)), "-"); {
-			case f.Name == deploy.GraphFile:
-				checkGraph(t, declared, tc.name, f.Content)
-			case filepath.Ext(f.Name) == ".sh" && backend != "trtllm":
-				words := scriptWords(t, f)
-				words = words[len(command(backend)):]
-				if backend == "vllm" { // the model comes first
-					words = words[1:]
-				}
-				for _, release := range releases(declared, backend) {
-					checkFlags(t, tc.name+" "+release, words, declared[release])
-				}
-			case filepath.Ext(f.Name) == ".sh":
-				if words := scriptWords(t, f); len(words) != 4 || words[2] != "--extra_llm_api_options" {
-					t.Errorf("%s: trtllm-serve has one model and one file: %q", tc.name, words)
-				}
-			case filepath.Ext(f.Name) == ".yaml" && backend == "trtllm":
-				checkOptions(t, tc.name, "", mapping(t, f.Content))
+		checkDeclared(t, declared, tc.name, files(t, point(t, tc.spec), tc.name))
+	}
+	examples, err := filepath.Glob("../../examples/*/*.yaml")
+	if err != nil || len(examples) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	for _, path := range examples {
+		s, err := gridspec.Load(gridspec.Source{Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		points, err := s.Expand(gridspec.ExpandOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i < len(points); i += 1 + len(points)/2 {
+			made := files(t, points[i], path) // the graph has what the scripts have
+			checkDeclared(t, declared, path, slices.DeleteFunc(made, func(f deploy.File) bool { return f.Name != deploy.GraphFile }))
+		}
+	}
+}
+
+func checkDeclared(t *testing.T, declared map[string]map[string]declaration, name string, made []deploy.File) {
+	t.Helper()
+	for _, f := range made {
+		switch backend, _, _ := strings.Cut(strings.TrimSuffix(f.Name, filepath.Ext(f.Name)), "-"); {
+		case f.Name == deploy.GraphFile:
+			checkGraph(t, declared, name, f.Content)
+		case filepath.Ext(f.Name) == ".sh" && backend != "trtllm":
+			words := scriptWords(t, f)
+			words = words[len(command(backend)):]
+			if backend == "vllm" { // the model comes first
+				words = words[1:]
 			}
+			for _, release := range releases(declared, backend) {
+				checkFlags(t, name+" "+release, words, declared[release])
+			}
+		case filepath.Ext(f.Name) == ".sh":
+			if words := scriptWords(t, f); len(words) != 4 || words[2] != "--extra_llm_api_options" {
+				t.Errorf("%s: trtllm-serve has one model and one file: %q", name, words)
+			}
+		case filepath.Ext(f.Name) == ".yaml" && backend == "trtllm":
+			checkOptions(t, name, "", mapping(t, f.Content))
 		}
 	}
 }

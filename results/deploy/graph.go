@@ -383,7 +383,12 @@ func (d *deployment) plannerJSON() string {
 	}
 	options = append(options, plannerOptions(d.Config.Planner)...)
 	if t := d.workers[0].Timing; d.Config.Planner.OptimizationTarget == "sla" && t.GPU != "" {
-		options = append(options, option{"aic_perf_model", []option{{"hf_id", d.workers[0].model, ""}, {"system", t.GPU, ""}, {"backend", d.backend.name, ""}}, ""})
+		model := []option{{"hf_id", d.workers[0].model, ""}, {"system", t.GPU, ""}, {"backend", d.backend.name, ""}}
+		for _, w := range d.workers {
+			pick := map[string]string{"": "decode_pick", rolePrefill: "prefill_pick", roleDecode: "decode_pick"}
+			model = append(model, option{pick[w.role], w.parallelism(), ""})
+		}
+		options = append(options, option{"aic_perf_model", model, ""})
 	}
 	return optionsJSON(options)
 }

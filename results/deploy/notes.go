@@ -3,9 +3,13 @@ package deploy
 import (
 	"bytes"
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/servegrid/servegrid/planner"
+	"github.com/servegrid/servegrid/simcore/engine"
+	"github.com/servegrid/servegrid/simcore/kvcache/tiers"
 	"github.com/servegrid/servegrid/simcore/router"
 	"github.com/servegrid/servegrid/simcore/rules"
 )
@@ -60,11 +64,15 @@ func (d *deployment) simulated() {
 			}
 		}
 		d.checkTable(w)
-		if w.role != roleDecode && e.KVTransferBandwidth > 0 && w.role != "" {
+		if w.role == rolePrefill && e.KVTransferTimingMode == engine.TransferFullPrompt {
+			d.lacks("engine.kv_transfer_timing_mode", e.KVTransferTimingMode, "servers leave out what the decode worker has cached, if they can")
+		}
+		if w.role == rolePrefill && e.KVTransferBandwidth > 0 {
 			d.check("The KV cache of a prompt was taken to move at %v GB/s for each GPU (`engine.kv_transfer_bandwidth`); measure what the network between the workers gives.", e.KVTransferBandwidth)
 		}
 	}
 	d.unroutable()
+	d.untiered()
 	switch c.Planner.Policy {
 	case planner.PolicyTargetTracking:
 		d.lacks("planner.policy", c.Planner.Policy, "Dynamo's planner has no such policy; a HorizontalPodAutoscaler with this metric does the same. The files have the number of workers at the beginning")
@@ -105,6 +113,43 @@ func (d *deployment) unroutable() {
 		if r.RouterPolicyConfig != "" {
 			d.lacks("router.router_policy_config", r.RouterPolicyConfig, "mount the file into the Frontend and name it with --router-policy-config")
 		}
+	}
+}
+
+// untiered notes what servers decide themselves about lower memory tiers.
+func (d *deployment) untiered() {
+	t, standard := d.Config.Tiers, tiers.DefaultConfig()
+	if !t.Enabled() {
+		return
+	}
+	if t.EnableG4Storage {
+		d.lacks("tiers.enable_g4_storage", true, "the files know no address of an object store")
+	}
+	if t.NumG4Blocks > 0 {
+		d.lacks("tiers.num_g4_blocks", t.NumG4Blocks, "the object store itself decides how much it holds")
+	}
+	if t.OnboardPolicy != standard.OnboardPolicy {
+		d.lacks("tiers.onboard_policy", t.OnboardPolicy, "servers load whatever they find in a lower tier")
+	}
+	if t.OffloadPolicy != standard.OffloadPolicy && d.backend.name != engine.TypeSGLang {
+		d.lacks("tiers.offload_policy", t.OffloadPolicy, "%s decides when it copies blocks", d.backend.title)
+	}
+	if t.OffloadBatchSize != standard.OffloadBatchSize {
+		d.lacks("tiers.offload_batch_size", t.OffloadBatchSize, "%s decides how many blocks it copies at a time", d.backend.title)
+	}
+	if t.WorkersPerNode > 0 {
+		d.lacks("tiers.workers_per_node", t.WorkersPerNode, "Kubernetes decides which workers share a node; a podAntiAffinity tells it")
+	}
+	var links []string
+	given, defaults := reflect.ValueOf(t), reflect.ValueOf(standard)
+	for i := range given.NumField() {
+		key, _, _ := strings.Cut(given.Type().Field(i).Tag.Get("json"), ",")
+		if (strings.HasPrefix(key, "bandwidth_") || strings.HasPrefix(key, "latency_")) && !given.Field(i).Equal(defaults.Field(i)) {
+			links = append(links, fmt.Sprintf("`tiers.%s: %v`", key, given.Field(i)))
+		}
+	}
+	if len(links) > 0 {
+		d.check("The links to the lower memory tiers were taken to be as in %s; measure them.", strings.Join(links, ", "))
 	}
 }
 

@@ -63,6 +63,9 @@ func sglangLaunch(d *deployment, w worker) launch {
 		l.value("--disaggregation-mode", w.role, "deployment.mode")
 		l.value("--disaggregation-transfer-backend", "nixl", "deployment.mode")
 	}
+	if w.role == roleDecode && e.EnablePrefixCaching && e.KVTransferTimingMode == engine.TransferDestinationMissing {
+		l.flag("--disaggregation-decode-enable-radix-cache", "engine.kv_transfer_timing_mode")
+	}
 	d.sglangTiers(&l, w)
 	return l
 }

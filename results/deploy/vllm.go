@@ -109,12 +109,6 @@ func (d *deployment) tiersOf(w worker) tiers.Config {
 	if !t.Enabled() || w.role == roleDecode && !t.DecodeOffload {
 		return tiers.DefaultConfig()
 	}
-	if t.EnableG4Storage {
-		d.lacks("tiers.enable_g4_storage", true, "the files know no address of an object store")
-	}
-	if t.OnboardPolicy != tiers.DefaultConfig().OnboardPolicy {
-		d.lacks("tiers.onboard_policy", t.OnboardPolicy, "servers load whatever they find in a lower tier")
-	}
 	return t
 }
 

@@ -111,7 +111,7 @@ func (w worker) describe() string {
 	if w.role != "" {
 		workers = w.role + " " + workers
 	}
-	return fmt.Sprintf("%d %s with %d × %s each", w.Workers, workers, w.GPUsPerWorker(), kind)
+	return fmt.Sprintf("%d %s of %d × %s", w.Workers, workers, w.GPUsPerWorker(), kind)
 }
 
 // blocksPerRank is the size of the KV pool of a data-parallel rank: ranks have memory of their own.
@@ -139,4 +139,14 @@ func (w worker) expertParallel() int { return max(1, w.Timing.EP) }
 // tierBytes is the memory of so many blocks of a lower tier on all GPUs of a rank together, in bytes; 0 when it is not known.
 func (w worker) tierBytes(blocks int) float64 {
 	return float64(blocks) / float64(w.Timing.DP) * float64(w.Engine.BlockSize) * float64(w.Engine.KVBytesPerToken) * float64(w.Timing.TP)
+}
+
+// parallelism is how a worker spreads the model over its GPUs, as Dynamo's planner is told.
+func (w worker) parallelism() []option {
+	out := []option{{"tp", w.Timing.TP, ""}, {"dp", w.Timing.DP, ""}}
+	if w.experts {
+		ep := w.expertParallel()
+		out = append(out, option{"moe_tp", max(1, w.GPUsPerWorker()/ep), ""}, option{"moe_ep", ep, ""})
+	}
+	return out
 }

@@ -52,7 +52,7 @@ func (g *group) differ(settings []string, a, b int) bool {
 // otherKnobs reports whether two configurations differ in a setting, other than the load, and in a figure that counts.
 func (g *group) otherKnobs(a, b int) bool {
 	setting := slices.ContainsFunc(g.varied, func(c *results.Column) bool {
-		return c.Role == results.RoleAxis && !isLoad(c) && !sameValue(c, a, b)
+		return g.isSetting(c) && !isLoad(c) && !sameValue(c, a, b)
 	})
 	if !setting {
 		return false

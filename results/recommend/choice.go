@@ -87,7 +87,7 @@ func (g *group) choice(row int) *Choice {
 		Row: g.candidates.Counted[row][0], Settings: []Setting{}, Figures: []Figure{}, Limits: []Limit{}, Binding: -1,
 	}
 	for _, column := range g.varied {
-		if column.Role == results.RoleAxis && !column.Null[row] {
+		if g.isSetting(column) && !column.Null[row] {
 			c.Settings = append(c.Settings, Setting{column.Name, column.Text(row)})
 		}
 	}
@@ -133,7 +133,7 @@ func (g *group) binding(limits []Limit) int {
 
 // usualFigures are what people ask of a configuration.
 var usualFigures = []string{
-	gpusColumn, PeakGPUsColumn, HourlyCostColumn, "cost_usd_per_mtok_input", "cost_usd_per_mtok_output",
+	gpusColumn, HourlyCostColumn, "cost_usd_per_mtok_input", "cost_usd_per_mtok_output",
 	"p99_ttft_ms", "p99_tpot_ms", "p99_e2e_latency_ms", "output_throughput_tok_s", "output_throughput_tok_s_per_gpu",
 	"mean_output_token_throughput_per_user", "request_throughput_rps", "sla_attainment", "prefix_cache_reused_ratio",
 	"queue_time_share", "prefill_time_share", "transfer_time_share", "decode_time_share", "stall_time_share",

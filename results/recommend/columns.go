@@ -11,7 +11,7 @@ import (
 	"github.com/servegrid/servegrid/simcore/metrics"
 )
 
-// withComputed returns the table with the columns that a budget may bound, where what they follow from is there.
+// withComputed returns the table with the hourly cost, where what it follows from is there.
 func withComputed(t *results.Table) *results.Table {
 	own := *t
 	own.Columns = slices.Clone(t.Columns)
@@ -29,21 +29,6 @@ func withComputed(t *results.Table) *results.Table {
 			return usd[row] / hours[row] * mean[row]
 		}
 		return usd[row] / hours[row] * gpus[row]
-	})
-	if t.Column("peak_decode_workers") == nil {
-		return &own
-	}
-	prefill, perPrefill := number("peak_prefill_workers"), number("prefill_gpus_per_worker")
-	decode, perDecode := number("peak_decode_workers"), number("decode_gpus_per_worker")
-	addComputed(&own, PeakGPUsColumn, "GPUs", "The most GPUs of workers that took requests at a time.", func(row int) float64 {
-		peak := decode[row] * perDecode[row]
-		if pool := prefill[row] * perPrefill[row]; pool > 0 {
-			peak += pool
-		}
-		if math.IsNaN(peak) {
-			return gpus[row]
-		}
-		return peak
 	})
 	return &own
 }
@@ -68,10 +53,24 @@ func addComputed(t *results.Table, name, unit, doc string, of func(row int) floa
 // GPUBudget bounds the GPUs of a table's configurations: at their peak, where a planner changes them.
 func GPUBudget(t *results.Table, most int) results.Constraint {
 	column := gpusColumn
-	if withComputed(t).Column(PeakGPUsColumn) != nil {
-		column = PeakGPUsColumn
+	if peakDiffers(t) {
+		column = peakGPUsColumn
 	}
 	return results.Constraint{Column: column, Operator: "<=", Bound: gridspec.Value{Kind: gridspec.KindInt, Int: int64(most)}}
+}
+
+// peakDiffers reports whether some row had more GPUs at a time than its configuration asks for.
+func peakDiffers(t *results.Table) bool {
+	gpus, peak := t.Column(gpusColumn), t.Column(peakGPUsColumn)
+	if peak == nil {
+		return false
+	}
+	for row := range t.Rows() {
+		if !peak.Null[row] && (gpus == nil || peak.Text(row) != gpus.Text(row)) {
+			return true
+		}
+	}
+	return false
 }
 
 // CostBudget bounds what a configuration costs an hour, in USD.
@@ -122,7 +121,7 @@ func FindObjective(t *results.Table, word string) (results.Objective, error) {
 			return results.Objective{Name: word, Maximize: f.Better == metrics.HigherIsBetter}, nil
 		}
 	}
-	if word == HourlyCostColumn || word == gpusColumn || word == PeakGPUsColumn {
+	if word == HourlyCostColumn || word == gpusColumn {
 		return results.Objective{Name: word}, nil
 	}
 	return results.Objective{}, fmt.Errorf("nothing says whether %s should be high or low; write max:%s or min:%s", word, word, word)
@@ -132,12 +131,17 @@ func FindObjective(t *results.Table, word string) (results.Objective, error) {
 func (s *scale) variedColumns() []*results.Column {
 	var out []*results.Column
 	for _, c := range s.table.Columns {
-		switch c.Role {
-		case results.RoleAxis, results.RoleDerived, results.RoleConfig:
+		if s.isSetting(c) || c.Role == results.RoleDerived || c.Role == results.RoleConfig {
 			out = append(out, c)
 		}
 	}
 	return out
+}
+
+// isSetting reports whether a column is a setting that was varied. A file without roles may have so few rows that its
+// settings look measured, so their usual names count too.
+func (s *scale) isSetting(c *results.Column) bool {
+	return c.Role == results.RoleAxis || s.table.GuessedRoles && slices.Contains(structural, c.Name)
 }
 
 // hardware are the settings of what one rents and installs, structural also those of how it is divided. A column has the

@@ -60,7 +60,8 @@ type Answer struct {
 	RunnersUp []Alternative `json:"runners_up"`
 	// Next is the best configuration with the next larger number of GPUs, whatever the budget; nil when there is none.
 	Next *Alternative `json:"next_gpus"`
-	// Relaxed says for each limit and budget what giving it up would buy, or make possible when nothing is feasible.
+	// Relaxed says for each limit and budget what giving way would buy, up to twice the bound, the greatest gain first. When
+	// nothing is feasible it says what would be possible by giving up just this bound, the least excess first.
 	Relaxed []Relaxation `json:"relaxed"`
 	// Closest is what comes closest when nothing is feasible.
 	Closest *Choice `json:"closest,omitempty"`
@@ -140,7 +141,7 @@ type Change struct {
 	Share float64 `json:"share"`
 }
 
-// Relaxation is what giving up one constraint leads to.
+// Relaxation is what a wider bound leads to, when all others stay.
 type Relaxation struct {
 	Constraint results.Constraint `json:"constraint"`
 	// Needed is the value that would have to be allowed instead.

@@ -127,8 +127,12 @@ func TestTheCheapestThatKeepsTheLimit(t *testing.T) {
 	if a.Next == nil || a.Next.ID != "a4" {
 		t.Errorf("next number of GPUs: %+v; want a4, of the same kind", a.Next)
 	}
+	if len(a.Relaxed) != 0 {
+		t.Errorf("relaxed: %+v; what is three times as slow is no alternative", a.Relaxed)
+	}
+	a = ask(t, cluster(), cheapest(t, "p99_ttft_ms <= 1500"))
 	if len(a.Relaxed) != 1 || a.Relaxed[0].Choice.ID != "a1k" || a.Relaxed[0].Needed != 2990 || math.Abs(a.Relaxed[0].Gain-.5) > 1e-12 {
-		t.Errorf("relaxed: %+v; without the limit a1k costs half", a.Relaxed)
+		t.Errorf("relaxed: %+v; with twice the time a1k costs half", a.Relaxed)
 	}
 }
 
@@ -212,8 +216,8 @@ func TestReplicatesSayWhatIsChance(t *testing.T) {
 	if !a.RunnersUp[0].WithinNoise || a.RunnersUp[1].WithinNoise {
 		t.Errorf("within noise: %v, %v; 12.2 GPU-hours are, 22 are not", a.RunnersUp[0].WithinNoise, a.RunnersUp[1].WithinNoise)
 	}
-	// 1 worker: mean 12, sample deviation 2, t(2) = 4.303.
-	if f, _ := a.Best.Figure("gpu_hours"); math.Abs(f.HalfWidth-4.303*2/math.Sqrt(3)) > 1e-9 {
+	// 1 worker: mean 12, sample deviation 2, t(2) = 4.302653.
+	if f, _ := a.Best.Figure("gpu_hours"); math.Abs(f.HalfWidth-4.302653*2/math.Sqrt(3)) > 1e-9 {
 		t.Errorf("half width %v", f.HalfWidth)
 	}
 }
@@ -398,4 +402,19 @@ func TestTheOrderOfRowsDoesNotMatter(t *testing.T) {
 			t.Errorf("answers differ:\n%s", cmp.Diff(texts[0], texts[2]))
 		}
 	})
+}
+
+func TestTheBudgetIsOnThePeakWhereThatDiffers(t *testing.T) {
+	table := cluster()
+	if got := GPUBudget(table, 4); got.String() != "gpus <= 4" {
+		t.Errorf("got %s", got)
+	}
+	table.Add(column("peak_gpus", results.RoleMetric, 1, 1, 2, 4, 1, 2, nil))
+	if got := GPUBudget(table, 4); got.String() != "gpus <= 4" {
+		t.Errorf("got %s though nothing scales", got)
+	}
+	table.Add(column("peak_gpus", results.RoleMetric, 1, 1, 6, 4, 1, 2, nil))
+	if got := GPUBudget(table, 4); got.String() != "peak_gpus <= 4" {
+		t.Errorf("got %s though the planner added workers", got)
+	}
 }

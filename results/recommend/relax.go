@@ -8,15 +8,18 @@ import (
 	"github.com/servegrid/servegrid/results"
 )
 
-// relaxations says for each limit and budget with a distance what giving it up would lead to, from the best configuration
-// or, when that is nil, from none.
+// mostRelaxed bounds how far beyond a bound a relaxation looks, as a share of the bound: up to twice what was asked.
+const mostRelaxed = 1
+
+// relaxations says for each limit and budget with a distance what giving way would buy compared with the best
+// configuration, or, when that is nil, what would be feasible then.
 func (g *group) relaxations(best *int) []Relaxation {
 	out := []Relaxation{}
 	for i, c := range g.bounds {
 		rows := g.keeping(i)
 		rows = slices.DeleteFunc(rows, func(row int) bool {
-			_, measured := g.measured(c, row)
-			return g.keeps[i][row] || !measured
+			v, measured := g.measured(c, row)
+			return g.keeps[i][row] || !measured || best != nil && headroom(c, v) < -mostRelaxed
 		})
 		if len(rows) == 0 {
 			continue

@@ -12,15 +12,14 @@ import (
 	"github.com/servegrid/servegrid/results"
 )
 
-// The columns that are computed where a table does not have them.
-const (
-	// HourlyCostColumn is what a configuration costs an hour, in USD.
-	HourlyCostColumn = "usd_per_hour"
-	// PeakGPUsColumn is the most GPUs of workers that took requests at a time, where a planner changes their number.
-	PeakGPUsColumn = "peak_gpus"
-)
+// HourlyCostColumn is what a configuration costs an hour, in USD. It is computed where a table does not have it.
+const HourlyCostColumn = "usd_per_hour"
 
-const gpusColumn = "gpus"
+const (
+	gpusColumn = "gpus"
+	// peakGPUsColumn differs from gpus where a planner changes the number of workers.
+	peakGPUsColumn = "peak_gpus"
+)
 
 // scale orders the configurations of a table.
 type scale struct {

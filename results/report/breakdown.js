@@ -1,7 +1,7 @@
 // Where the time of a request goes: bars for the pinned point and for those of the frontier.
 
 const timeParts = [
-  ["queue", "waits to be admitted"], ["prefill", "its prompt is computed"], ["transfer", "its KV cache moves"], ["decode", "its output is made"], ["stall", "admitted, but not in a pass"],
+  ["queue", "waits to be admitted"], ["prefill", "its prompt is computed"], ["transfer", "its KV blocks move"], ["decode", "its output is made"], ["stall", "waits again, for KV blocks or at a decode worker"],
 ];
 const mostBars = 20;
 
@@ -70,7 +70,7 @@ function barOf(row, parts, total, full, view) {
     type: "button", class: isPinned ? "bar-row pinned" : "bar-row", "data-row": row, "aria-pressed": String(isPinned), onclick: () => pin(row),
     "aria-label": `${configuration(row)}: ${words.join(", ")}${limit ? `; limited by ${limitText(limit)}` : ""}`, title: words.join(" · "),
   }, html("span", { class: "bar-name" }, configuration(row) || `point ${row + 1}`, isPinned && !frontierRows.has(row) ? html("small", {}, "not on the frontier") : null),
-  html("span", { class: "bar" }, parts.map((p) => html("span", { style: `width:${((100 * p.length) / full).toFixed(2)}%;background:${partColor(p.name)}` }, p.length / full > 0.075 ? partText(p, total, view.inMs).replace(`${p.name} `, "") : null))),
+  html("span", { class: "bar" }, parts.map((p) => html("span", { style: `width:${((100 * p.length) / full).toFixed(2)}%;background:${partColor(p.name)};color:${isBright(partColor(p.name)) ? "#000" : "#fff"}` }, p.length / full > 0.075 ? partText(p, total, view.inMs).replace(`${p.name} `, "") : null))),
   html("span", { class: "bar-limit" }, limit ? limitText(limit) : "")));
 }
 

@@ -63,7 +63,7 @@ function drawGrid(state, x, y, width, height) {
     group.append(svg("text", { x: margin.left - 10, y: y(v) + 4, "text-anchor": "end" }, formatTick(v)));
   }
   group.prepend(grid);
-  const unit = (column) => (column.unit ? svg("tspan", {}, `  ${column.unit}`) : null);
+  const unit = (column) => (column.unit && width >= 460 ? svg("tspan", {}, `  ${column.unit}`) : null);
   group.append(
     svg("line", { class: "axis-line", x1: margin.left, x2: right, y1: bottom, y2: bottom }),
     svg("text", { class: "axis-title", x: margin.left, y: 12 }, title(state.y), unit(state.y)),

@@ -133,14 +133,26 @@ function halfInterval(column, row) {
 const traffic = report.by.map((name) => columnsByName.get(name)).filter((c) => c);
 const trafficOf = (row) => traffic.map((c) => formatValue(c.values[row])).join(" · ");
 
-// splitByTraffic groups rows: [{ label, rows }].
+// trafficKinds are the different traffics: { labels, of }, with the place in labels of each row.
+const trafficKinds = (() => {
+  const places = new Map();
+  const of = new Uint32Array(report.rows);
+  for (let row = 0; row < (traffic.length ? report.rows : 0); row++) {
+    const label = trafficOf(row);
+    if (!places.has(label)) places.set(label, places.size);
+    of[row] = places.get(label);
+  }
+  return { labels: traffic.length ? [...places.keys()] : [""], of };
+})();
+
+// splitByTraffic groups rows: [{ label, rows }], in the order in which the traffics first appear among them.
 function splitByTraffic(rows) {
-  if (traffic.length === 0) return rows.length ? [{ label: "", rows: [...rows] }] : [];
   const groups = new Map();
   for (const row of rows) {
-    const label = trafficOf(row);
-    if (!groups.has(label)) groups.set(label, { label, rows: [] });
-    groups.get(label).rows.push(row);
+    const kind = trafficKinds.of[row];
+    const group = groups.get(kind);
+    if (group) group.rows.push(row);
+    else groups.set(kind, { label: trafficKinds.labels[kind], rows: [row] });
   }
   return [...groups.values()];
 }

@@ -4,13 +4,13 @@
 // [{ values, maximize, epsilon }]; a row without a value in one takes no part. Of rows that are equal in all, the first
 // alone stays when keepFirst is set.
 function frontierAmong(rows, objectives, keepFirst = false) {
-  const steps = objectives.map((o) => {
-    const sign = o.maximize ? -1 : 1;
-    return (row) => sign * stepOf(o.values[row], o.epsilon);
-  });
   const complete = rows.filter((row) => objectives.every((o) => o.values[row] !== null));
-  const points = complete.map((row) => [row, ...steps.map((step) => step(row))]);
+  const figures = objectives.map((o) => {
+    const sign = o.maximize ? -1 : 1;
+    return Float64Array.from(complete, (row) => sign * stepOf(o.values[row], o.epsilon));
+  });
   const k = objectives.length;
+  const points = withoutBeaten(figures, complete.length).map((i) => [complete[i], ...figures.map((f) => f[i])]);
   const compare = (a, b) => {
     for (let o = 1; o <= k; o++) {
       if (a[o] !== b[o]) return a[o] - b[o];
@@ -27,6 +27,47 @@ function frontierAmong(rows, objectives, keepFirst = false) {
     if (previousKept && !(equal && keepFirst)) kept.push(point[0]);
   }
   return kept;
+}
+
+const fewPoints = 500;
+const pivots = 6;
+
+// withoutBeaten leaves out most of the points that some other dominates, since sorting many is slow: those behind a few
+// points that are good all round, each with another weight. It takes the figures of n points, less being better, and
+// returns the places of those that are left.
+function withoutBeaten(figures, n) {
+  let left = Array.from({ length: n }, (_, i) => i);
+  for (let turn = 0; turn < pivots && left.length > fewPoints; turn++) {
+    const pivot = goodPoint(figures, left, turn);
+    left = left.filter((i) => {
+      let worse = false;
+      for (const f of figures) {
+        if (f[i] < f[pivot]) return true;
+        worse = worse || f[i] > f[pivot];
+      }
+      return !worse;
+    });
+  }
+  return left;
+}
+
+// goodPoint is the best in a weighted sum of the figures, each as a share of its range.
+function goodPoint(figures, places, turn) {
+  const terms = figures.map((f, o) => {
+    let low = Infinity, high = -Infinity;
+    for (const i of places) {
+      if (f[i] < low) low = f[i];
+      if (f[i] > high) high = f[i];
+    }
+    return { f, low, scale: (turn > 0 && turn % figures.length === o ? 1 + 2 * turn : 1) / (high - low || 1) };
+  });
+  let best = places[0], least = Infinity;
+  for (const i of places) {
+    let sum = 0;
+    for (const { f, low, scale } of terms) sum += (f[i] - low) * scale;
+    if (sum < least) [best, least] = [i, sum];
+  }
+  return best;
 }
 
 // staircase decides for one or two objectives: rows come sorted, so the last figure must beat all before.

@@ -144,7 +144,7 @@ function heatCell(view, cell, { i, j }, look, on) {
   const share = cell.value === null ? null : look.scale.share(cell.value);
   const color = share === null ? "transparent" : rampColor(share);
   const td = html("td", {
-    "data-at": `${i},${j}`, "data-cell": `${i},${j}`, tabindex: -1, class: [cell.kept.length === 0 ? "misses" : "", share !== null && brightRamp(share) ? "bright" : "dim"].join(" ").trim(), style: `background-color:${color}`,
+    "data-at": `${i},${j}`, "data-cell": `${i},${j}`, tabindex: -1, class: [cell.kept.length === 0 ? "misses" : "", share === null ? "" : isBright(color) ? "bright" : "dim"].join(" ").trim(), style: `background-color:${color}`,
     "aria-label": `${view.x.name} ${formatValue(view.x.values[cell.rows[0]])}, ${view.y.name} ${formatValue(view.y.values[cell.rows[0]])}: ${heatValue(view, cell.value)}, ${plural(cell.rows.length, "point")}${cell.kept.length === 0 ? ", none keeps the bounds" : ""}`,
     onmouseenter: (e) => on.show(cell, e.currentTarget), onmouseleave: () => on.show(null), onfocus: (e) => on.show(cell, e.currentTarget), onblur: () => on.show(null),
     onclick: (event) => on.choose(cell, event.shiftKey || event.ctrlKey || event.metaKey),
@@ -153,8 +153,14 @@ function heatCell(view, cell, { i, j }, look, on) {
   return td;
 }
 
-// brightRamp says whether a colour of the ramp takes dark ink.
-const brightRamp = (share) => share > (isDark() ? 0.36 : 0.66);
+// channelsOf are the red, green and blue of a colour as #rrggbb or rgb(r g b).
+const channelsOf = (color) => (color.startsWith("#") ? [1, 3, 5].map((i) => parseInt(color.slice(i, i + 2), 16)) : color.match(/[\d.]+/g).map(Number));
+
+// isBright says whether black is easier to read on a colour than white, by its relative luminance as WCAG defines it.
+function isBright(color) {
+  const [r, g, b] = channelsOf(color).map((channel) => (channel / 255 <= 0.04045 ? channel / 255 / 12.92 : ((channel / 255 + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179;
+}
 
 // heatTip tells what a cell holds.
 function heatTip(view, cell) {

@@ -66,7 +66,7 @@ function makeLimit(bound, onMove) {
   const back = html("div", { class: "limit-back" });
   const statistic = bound.columns.length > 1
     ? html("select", { "aria-label": `Figure of ${bound.name}`, onchange: () => { bound.column = columnsByName.get(statistic.value); takeColumn(); show(); onMove(); } }, bound.columns.map((c) => html("option", { value: c.name }, title(c))))
-    : html("span", { class: "muted" }, title(bound.column));
+    : html("span", { class: "muted figure-name" }, title(bound.column));
   const takeColumn = () => {
     track = makeTrack(bound.column);
     histogram = drawHistogram(track.counts);
@@ -84,12 +84,13 @@ function makeLimit(bound, onMove) {
   const show = () => {
     if (bound.columns.length > 1) statistic.value = bound.column.name;
     unit.textContent = bound.column.unit;
+    unit.title = bound.column.unit;
     showBox();
     showSlider();
   };
   const element = html("div", { class: "limit", role: "group", "aria-label": bound.name },
-    html("div", { class: "limit-head" }, html("h3", {}, bound.name), statistic),
-    html("div", { class: "limit-body" }, html("div", { class: "limit-track" }, back, slider), html("div", { class: "limit-value" }, html("span", { class: "muted", "aria-hidden": "true" }, upper ? "≤" : "≥"), box, unit)));
+    html("div", { class: "limit-head" }, html("h3", {}, bound.name), html("div", { class: "limit-value" }, html("span", { class: "muted", "aria-hidden": "true" }, upper ? "≤" : "≥"), box, unit)),
+    html("div", { class: "limit-track" }, back, slider), statistic);
   takeColumn();
   show();
   return { element, show: () => { takeColumn(); show(); } };

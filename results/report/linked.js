@@ -115,5 +115,5 @@ function drawBreakdownCard() {
 function drawTimelinesCard() {
   const plots = makeTimelines(byID("timelines"));
   byID("timelines-card").hidden = plots === null;
-  if (plots !== null) byID("timelines-note").textContent = `${plural(plots.points.length, "point")} of the frontier; servegrid timeline lays any others over each other.`;
+  if (plots !== null) byID("timelines-note").textContent = `${plural(plots.points.length, "point")} with their first replicate: the frontier, then an even choice; servegrid timeline lays any others over each other.`;
 }

@@ -279,10 +279,6 @@ drawFailures(setFilter);
 drawCliffs();
 drawSpec();
 drawFooter();
-byID("multiples-note").textContent = `Every point; the line joins the medians${report.constraints.length ? " of those that keep the bounds" : ""}.`;
-byID("multiples-card").hidden = !drawMultiples(byID("multiples"));
-onResize(byID("multiples"), () => drawMultiples(byID("multiples")));
-
 if (state.x) {
   usualScales("x");
   usualScales("y");
@@ -303,6 +299,7 @@ if (state.x) {
 const limits = makeLimits(byID("limits"), viewObjectives);
 drawTiles(pin);
 showPinned();
+drawLinkedCharts();
 onChange(["selection"], followSelection);
 onChange(["selection"], () => table.refresh());
 onChange(["bounds"], () => { table.rerank(); drawTiles(pin); });

@@ -2,15 +2,16 @@
 
 const mostCounts = 4;
 
+const okCount = candidateRows.filter((row) => !statusColumn || replicatesOf(row).some((r) => statusOf(r) === "ok")).length;
+
 function drawTiles(onPin) {
   const tile = (label, figure, unit, note, row) => html(row === undefined ? "div" : "button", { class: "tile", type: row === undefined ? null : "button", onclick: () => row !== undefined && onPin(row) },
     html("span", { class: "label" }, label), html("span", { class: "figure" }, figure, unit ? html("small", {}, unit) : null), html("span", { class: "note" }, note || "\u00a0"));
-  const ok = candidateRows.filter((row) => replicatesOf(row).some((r) => statusOf(r) === "ok")).length;
   const best = candidateRows.filter((row) => frontierRows.has(row));
   const near = candidateRows.filter((row) => noiseRows.has(row)).length;
   const rule = allBounds().join(" · ") || "no other point is better in every way";
   const split = traffic.length ? ` · for each ${report.by.join(" and ")}` : "";
-  const tiles = [tile("On the frontier", String(best.length), `of ${plural(ok, "point")}`, `${near ? `${near} more within noise · ` : ""}${rule}${split}`)];
+  const tiles = [tile("On the frontier", String(best.length), `of ${plural(okCount, "point")}`, `${near ? `${near} more within noise · ` : ""}${rule}${split}`)];
   for (const { row, misses } of closestToBounds().slice(0, mostCounts)) {
     const text = misses.map((m) => `${m.column.name} ${formatNumber(m.value)} ${opposite[m.operator]} ${m.bound}`).join(" and ");
     tiles.push(tile(`Closest to the bounds${traffic.length ? ` of ${trafficOf(row)}` : ""}`, text, "", configuration(row), row));

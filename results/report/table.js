@@ -54,16 +54,16 @@ function makeTable(element, on) {
   const drawBody = () => {
     const columns = shown();
     const everything = paper.printing;
+    const rows = everything ? rowsOnPaper(view.rows) : view.rows;
     const from = everything ? 0 : Math.max(0, Math.floor(element.scrollTop / rowHeight) - 10);
-    const to = Math.min(view.rows.length, everything ? printedRows : from + Math.ceil(element.clientHeight / rowHeight) + 20);
+    const to = Math.min(rows.length, everything ? printedRows : from + Math.ceil(element.clientHeight / rowHeight) + 20);
     const spacer = (rows) => html("tr", { class: "spacer", "aria-hidden": "true" }, html("td", { colspan: columns.length, style: `height:${rows * rowHeight}px` }));
     const focused = body.contains(document.activeElement);
     const reachable = view.rows.includes(view.active) ? view.active : view.rows[from];
-    fill(body, from > 0 ? spacer(from) : null, view.rows.slice(from, to).map((row, i) => bodyRow(row, from + i, columns, view, row === reachable)),
-      !everything && to < view.rows.length ? spacer(view.rows.length - to) : null);
+    fill(body, from > 0 ? spacer(from) : null, rows.slice(from, to).map((row, i) => bodyRow(row, from + i, columns, view, row === reachable)),
+      !everything && to < rows.length ? spacer(rows.length - to) : null);
     if (focused) body.querySelector('tr[tabindex="0"]')?.focus({ preventScroll: true });
     grid.setAttribute("aria-rowcount", view.rows.length + 1);
-    grid.classList.toggle("cut", everything && to < view.rows.length);
   };
   const rowAt = (event) => {
     const line = event.target.closest("tr[data-row]");
@@ -131,6 +131,12 @@ function makeTable(element, on) {
   };
 }
 
+// rowsOnPaper are those of the frontier, when there are any.
+function rowsOnPaper(rows) {
+  const best = rows.filter((row) => frontierRows.has(row));
+  return best.length ? best : rows;
+}
+
 function columnWidth(column) {
   if (!column.width) {
     const every = Math.max(1, Math.floor(report.rows / measuredRows));
@@ -174,6 +180,10 @@ function bodyCell(column, value) {
 
 // sortRows orders by the chosen column, nulls last, ties in the sweep's order.
 function sortRows(view) {
+  if (view.sort === frontierColumn) {
+    sortByRank(view);
+    return;
+  }
   const { values, kind } = view.sort;
   const sign = view.descending ? -1 : 1;
   const compare = kind === "string" ? wordOrder(view.sort) : (a, b) => Number(a) - Number(b);
@@ -182,6 +192,15 @@ function sortRows(view) {
     if (va === null || vb === null) return (va === null) - (vb === null) || a - b;
     return sign * compare(va, vb) || a - b;
   });
+}
+
+// sortByRank orders by the few ranks there are, which takes one walk.
+function sortByRank(view) {
+  const ranked = rankMarks.map(() => []);
+  view.rows.sort((a, b) => a - b);
+  for (const row of view.rows) ranked[rankOf(row)].push(row);
+  if (view.descending) ranked.reverse();
+  view.rows = ranked.flat();
 }
 
 // wordOrder compares words as people order them: once for each pair of distinct words would be slow.

@@ -81,7 +81,7 @@ function drawTimeline({ name, title: heading, unit, note }, points, view, { widt
       now.setAttribute("x1", x(at));
       now.setAttribute("x2", x(at));
       return fill(words, html("span", {}, `${formatNumber(Number(at.toPrecision(4)))} s`), points.map((p, i) => [p, i, timelineValue(p, figureOf(p, name), at)]).filter(([, , v]) => v !== null)
-        .map(([p, i, v]) => html("span", { class: lit(p), style: `color:${timelineColor(i)}` }, formatNumber(v))));
+        .map(([p, i, v]) => html("span", { class: lit(p), style: `border-color:${timelineColor(i)}` }, formatNumber(v))));
     },
   };
 }

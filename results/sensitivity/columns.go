@@ -52,7 +52,8 @@ func succeeded(t *results.Table) (rows []int, cautions []string) {
 	return rows, cautions
 }
 
-// chooseAxes are those named, else all axes, else what else tells points apart. A column that is asked for as a metric is none.
+// chooseAxes are those named, else all axes, else what else tells points apart. A column that is asked for as a metric is none;
+// one with the name of a known axis is one, where a file does not say.
 func chooseAxes(t *results.Table, names, metrics []string) ([]*results.Column, error) {
 	if len(names) > 0 {
 		return lookUp(t, "axis", names)
@@ -60,7 +61,8 @@ func chooseAxes(t *results.Table, names, metrics []string) ([]*results.Column, e
 	for _, role := range []results.Role{results.RoleAxis, results.RoleConfig} {
 		var out []*results.Column
 		for _, c := range t.Columns {
-			if c.Role == role && !slices.Contains(metrics, c.Name) {
+			is := c.Role == role || t.GuessedRoles && len(builtInFor(c.Name)) > 0
+			if is && !slices.Contains(metrics, c.Name) {
 				out = append(out, c)
 			}
 		}

@@ -10,10 +10,11 @@ func multiples(s *study) (object, error) {
 		plots := list{}
 		for _, axis := range s.axes {
 			y := s.quantity(g.column, numbers(g.column, s.rows))
+			y["title"] = nil
 			x := s.ordinal(axis, false)
 			x["axis"] = object{"labelLimit": 80}
 			median := s.quantity(g.column, numbers(g.column, s.rows))
-			median["aggregate"] = "median"
+			median["aggregate"], median["title"] = "median", nil
 			plots = append(plots, object{
 				"width": 190, "height": 130, "encoding": object{"x": x},
 				"layer": list{
@@ -24,7 +25,7 @@ func multiples(s *study) (object, error) {
 				},
 			})
 		}
-		lines = append(lines, object{"hconcat": plots})
+		lines = append(lines, object{"title": object{"text": named(g.column), "anchor": "start", "fontSize": 11}, "hconcat": plots})
 	}
 	return object{
 		"title": s.heading(s.subtitle("Axis by axis; the line joins the medians")),

@@ -50,7 +50,7 @@ func parallel(s *study) (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := object{"field": "axis", "type": "nominal", "sort": fold, "title": nil, "axis": object{"labelExpr": string(labels) + "[datum.value]", "labelAngle": 0, "orient": "top", "domain": false, "ticks": false, "grid": true, "labelOverlap": false, "labelLimit": 130, "labelFontSize": 9}}
+	x := object{"field": "axis", "type": "nominal", "sort": fold, "title": nil, "axis": object{"labelExpr": string(labels) + "[datum.value]", "labelAngle": 0, "orient": "top", "domain": false, "ticks": false, "grid": true, "labelOverlap": false, "labelLimit": 112, "labelFontSize": 9}}
 	y := object{"field": "position", "type": "quantitative", "axis": nil}
 	return object{
 		"title": s.heading(s.subtitle("Parallel coordinates; bold lines are on the frontier")), "width": 120 * len(columns), "height": 320,
@@ -60,7 +60,7 @@ func parallel(s *study) (object, error) {
 				"transform": list{object{"window": list{object{"op": "row_number", "as": "line"}}}, object{"fold": fold, "as": list{"axis", "position"}}, object{"filter": "isValid(datum.position)"}},
 				"mark":      object{"type": "line", "interpolate": "linear"},
 				"encoding": object{
-					"x": x, "y": y, "color": s.colourChannel(), "detail": object{"field": "line", "type": "nominal"},
+					"x": x, "y": y, "color": s.lineColour(), "detail": object{"field": "line", "type": "nominal"},
 					"opacity":     object{"condition": list{object{"test": "datum.on_frontier", "value": 0.95}, object{"test": "datum.feasible", "value": 0.25}}, "value": 0.07},
 					"strokeWidth": object{"condition": object{"test": "datum.on_frontier", "value": 2}, "value": 1},
 					"tooltip":     s.tooltips(used...),
@@ -76,6 +76,13 @@ func parallel(s *study) (object, error) {
 			},
 		},
 	}, nil
+}
+
+// lineColour is that of the points, with lines in the legend.
+func (s *study) lineColour() object {
+	channel := s.colourChannel()
+	delete(channel, "legend")
+	return channel
 }
 
 func (s *study) parallelColumns() []*results.Column {

@@ -269,12 +269,12 @@ func (s *study) colourChannel() object {
 	}
 	if numeric(s.colour) {
 		channel := s.ordinal(s.colour, false)
-		channel["scale"] = object{"scheme": "viridis"}
+		channel["scale"], channel["legend"] = object{"scheme": "viridis"}, object{"symbolType": "circle"}
 		return channel
 	}
 	channel := s.field(s.colour, "nominal")
 	channel["sort"] = s.distinct(s.colour)
-	channel["scale"] = object{"range": palette}
+	channel["scale"], channel["legend"] = object{"range": palette}, object{"symbolType": "circle"}
 	return channel
 }
 

@@ -55,7 +55,7 @@ func Charts(d results.ReportData) ([]Chart, error) {
 			continue
 		}
 		spec["$schema"] = Schema
-		spec["config"] = object{"font": "sans-serif", "view": object{"stroke": nil}, "legend": object{"labelLimit": 300}, "axis": object{"labelLimit": 300}}
+		spec["config"] = object{"font": "sans-serif", "view": object{"stroke": nil}, "legend": object{"labelLimit": 300, "titleLimit": 400}, "axis": object{"labelLimit": 300}}
 		content, err := json.MarshalIndent(spec, "", " ")
 		if err != nil {
 			return nil, fmt.Errorf("Vega-Lite chart %s: %w", b.name, err)

@@ -59,12 +59,6 @@ type Request struct {
 	LoadedTokens int32
 	LoadWaitMs   float64
 
-	// StallMs is how long it was stalled until its latest token: from losing its KV blocks until the next token, waits for
-	// lower memory tiers included. FirstStallMs is the part of it before the first token. AdmitLoadMs is the part of LoadWaitMs
-	// before the first admission, StallLoadMs that which StallMs includes.
-	StallMs, FirstStallMs    float64
-	AdmitLoadMs, StallLoadMs float64
-
 	// RouteOverlap counts the prompt tokens that a router knew to be in the worker's prefix cache when it routed the request.
 	RouteOverlap int32
 
@@ -72,6 +66,13 @@ type Request struct {
 	ArrivalMs, RoutedMs, AdmittedMs, FirstTokenMs, SecondTokenMs, LastTokenMs float64
 
 	schedule
+
+	// StallMs is how long it was stalled until its latest token: from losing its KV blocks until the next token, waits for
+	// lower memory tiers included. FirstStallMs is the part of it before the first token. AdmitLoadMs is the part of LoadWaitMs
+	// before the first admission, StallLoadMs that which StallMs includes.
+	StallMs, FirstStallMs    float64
+	AdmitLoadMs, StallLoadMs float64
+	stalledSinceMs           float64
 }
 
 // schedule is the scheduler's part of a request.
@@ -99,8 +100,6 @@ type schedule struct {
 	loaded      bool
 	loadTurn    int64
 	loadBegunMs float64
-
-	stalledSinceMs float64
 }
 
 // length is the number of known tokens: prompt and output so far.
@@ -124,6 +123,8 @@ type Environment struct {
 	Gaps     GapRecorder
 	// PromptsEndMs is when the last prompt of a request that asks for no output was computed, which ends the request.
 	PromptsEndMs float64
+	// stalled is how many requests are stalled.
+	stalled int
 	// Capped says that the simulation ends at a given time, so that requests that never complete do no harm.
 	Capped bool
 	// Role is what the workers do.
@@ -217,7 +218,7 @@ type Worker interface {
 	// timing model.
 	Passes() (all, extrapolated int64)
 	// Limited says what kept the worker from admitting requests since it was made and until what it began has ended.
-	Limited() LimitedTimes
+	Limited() *LimitedTimes
 }
 
 // Signal is what a pass did to a request, as a router and a driver hear of it at the end of the pass.

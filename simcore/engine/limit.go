@@ -1,6 +1,6 @@
 package engine
 
-import "math"
+import "github.com/servegrid/servegrid/simcore/exact"
 
 // Limit is what keeps a worker from admitting the next request that waits for it.
 type Limit int8
@@ -23,21 +23,23 @@ const (
 	limitCount
 )
 
-// LimitedTimes says how long each limit kept workers from admitting a request, in ns. Nothing counts for [NoLimit], and no
+// LimitedTimes says how long each limit kept workers from admitting a request, in ms. Nothing counts for [NoLimit], and no
 // time for two limits.
-type LimitedTimes [limitCount]int64
+type LimitedTimes [limitCount]exact.Sum
 
 // Add adds the times of other workers.
-func (t *LimitedTimes) Add(others LimitedTimes) {
-	for i, ns := range others {
-		t[i] += ns
+func (t *LimitedTimes) Add(others *LimitedTimes) {
+	for i := range others {
+		t[i].AddSum(&others[i], 1)
 	}
 }
 
 // Backlog counts what waits for workers in one place, and adds up the time in which anything does.
 type Backlog struct {
-	waiting          int
-	sinceNs, totalNs int64
+	waiting int
+	sinceMs float64
+	past    exact.Sum // until sinceMs
+	changes int       // how often it began or ceased to hold anything
 }
 
 // Add notes that so many requests more wait from now on, or fewer if it is negative. A nil backlog counts nothing.
@@ -45,75 +47,109 @@ func (b *Backlog) Add(requests int, now float64) {
 	if b == nil || requests == 0 {
 		return
 	}
-	ns := nanoseconds(now)
-	b.totalNs, b.sinceNs = b.until(ns), ns
+	had := b.waiting > 0
 	b.waiting += requests
+	if has := b.waiting > 0; has != had {
+		if had {
+			b.past.AddTime(b.sinceMs, now)
+		}
+		b.sinceMs = now
+		b.changes++
+	}
 }
 
-// until is the time until the given one in which anything waited.
-func (b *Backlog) until(ns int64) int64 {
-	switch {
-	case b == nil:
-		return 0
-	case b.waiting > 0:
-		return b.totalNs + max(0, ns-b.sinceNs)
+// backlogView is what a worker knows of a backlog.
+type backlogView struct {
+	of      *Backlog
+	changes int
+	past    exact.Sum // the time in which anything waited, until it looked last
+	before  exact.Sum // the same of the look before, for its memory
+}
+
+// look adds the time since it looked last in which anything waited to a sum, or to none if that is nil.
+func (v *backlogView) look(since, now float64, sum *exact.Sum) {
+	b := v.of
+	if b.changes == v.changes {
+		if b.waiting > 0 {
+			v.past.AddTime(since, now)
+			if sum != nil {
+				sum.AddTime(since, now)
+			}
+		}
+		return
 	}
-	return b.totalNs
+	v.past, v.before = v.before, v.past
+	v.past.Set(&b.past)
+	if b.waiting > 0 {
+		v.past.AddTime(b.sinceMs, now)
+	}
+	if v.changes = b.changes; sum != nil {
+		sum.AddSum(&v.past, 1)
+		sum.AddSum(&v.before, -1)
+	}
 }
 
 // constraint adds up what limits a worker. A limit is found when a pass is formed and holds until the next one is. Times are
-// whole nanoseconds, so that sums do not depend on how many passes are simulated at once.
+// added exactly, so that sums do not depend on how many passes are simulated at once.
 type constraint struct {
-	kept  *Backlog // in the router
+	kept  backlogView // in the router
 	limit Limit
 	full  bool // what was begun last has as many requests as a batch may have
-	// What was begun last lasts from begunNs to endNs, and all is added up to sinceNs. keptNs is for how long the router had kept
-	// requests then.
-	begunNs, endNs, sinceNs, keptNs int64
-	arriving                        int // prompts whose KV blocks are on their way from prefill workers
-	times                           LimitedTimes
+	// What was begun last lasts from begunMs to endMs, and all is added up to sinceMs.
+	begunMs, endMs, sinceMs float64
+	arriving                int // prompts whose KV blocks are on their way from prefill workers
+	times                   LimitedTimes
 }
 
 // begin notes what limits the pass, or the passes, from now to end. full says that they have as many requests as a batch may
 // have.
 func (c *constraint) begin(l Limit, full bool, now, end float64) {
 	c.addUp(now)
-	c.limit, c.full, c.begunNs, c.endNs = l, full, c.sinceNs, nanoseconds(end)
+	c.limit, c.full, c.begunMs, c.endMs = l, full, now, end
 }
 
 // finish notes that what was begun has ended.
 func (c *constraint) finish(end float64) {
 	c.addUp(end)
-	c.endNs = c.sinceNs
+	c.endMs = end
 }
 
 // addUp adds up the time until now.
-func (c *constraint) addUp(now float64) { c.addUpTo(nanoseconds(now)) }
-
-func (c *constraint) addUpTo(ns int64) {
-	kept := c.kept.until(ns)
-	switch idle := c.sinceNs >= c.endNs; {
-	case c.limit != NoLimit:
-		c.times[c.limit] += ns - c.sinceNs
-	case !idle:
-		c.times[LimitRouter] += kept - c.keptNs
-	case c.arriving > 0:
-		c.times[LimitTransfer] += ns - c.sinceNs
+func (c *constraint) addUp(now float64) {
+	if c.limit != NoLimit || c.arriving > 0 || c.kept.of != nil {
+		c.count(now)
 	}
-	c.sinceNs, c.keptNs = ns, kept
+	c.sinceMs = now
+}
+
+func (c *constraint) count(now float64) {
+	idle := c.sinceMs >= c.endMs
+	if c.kept.of != nil {
+		var sum *exact.Sum
+		if c.limit == NoLimit && !idle {
+			sum = &c.times[LimitRouter]
+		}
+		c.kept.look(c.sinceMs, now, sum)
+	}
+	switch {
+	case c.limit != NoLimit:
+		c.times[c.limit].AddTime(c.sinceMs, now)
+	case idle && c.arriving > 0:
+		c.times[LimitTransfer].AddTime(c.sinceMs, now)
+	}
 }
 
 // waits notes that a request begins to wait at the given time. If that was during what was begun last, and that is full, it
 // waits for a place; what was begun may have been finished before that is told.
 func (c *constraint) waits(at float64) {
-	ns := max(nanoseconds(at), c.begunNs)
-	if c.limit != NoLimit || !c.full || ns >= c.endNs {
+	at = max(at, c.begunMs)
+	if c.limit != NoLimit || !c.full || at >= c.endMs {
 		return
 	}
-	if c.sinceNs < c.endNs {
-		c.addUpTo(max(ns, c.sinceNs))
+	if c.sinceMs < c.endMs {
+		c.addUp(max(at, c.sinceMs))
 	} else {
-		c.times[LimitBatchSlots] += c.endNs - ns
+		c.times[LimitBatchSlots].AddTime(at, c.endMs)
 	}
 	c.limit = LimitBatchSlots
 }
@@ -125,7 +161,6 @@ func (c *constraint) arrive(prompts int, now float64) {
 }
 
 // restart makes another worker of this one, which goes on counting.
-func (c *constraint) restart(kept *Backlog) { *c = constraint{kept: kept, times: c.times} }
-
-// nanoseconds rounds a time in ms.
-func nanoseconds(ms float64) int64 { return int64(math.Round(ms * 1e6)) }
+func (c *constraint) restart(kept *Backlog) {
+	*c = constraint{kept: backlogView{of: kept}, times: c.times}
+}

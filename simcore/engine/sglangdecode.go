@@ -106,7 +106,7 @@ func (s *SGLang) retract(now float64, place int) {
 	} else {
 		s.giveUp(r)
 	}
-	r.stall(now)
+	s.env.stall(r, now)
 	r.State = Preempted
 	s.queued.add(r)
 	s.pass.retracted = append(s.pass.retracted, id)

@@ -4,15 +4,16 @@ package engine
 // that waiting again and computing again both count.
 
 // stall notes that a request loses its KV blocks in the pass that begins at now.
-func (r *Request) stall(now float64) {
+func (env *Environment) stall(r *Request, now float64) {
 	if !r.stalled {
 		r.stalled, r.stalledSinceMs = true, now
+		env.stalled++
 	}
 }
 
 // endStall ends the stall of a request that gets a token in the pass from now to end. If the pass took its KV blocks all the
 // same, after the token was computed, the next stall begins with the token.
-func (r *Request) endStall(now, end float64) {
+func (env *Environment) endStall(r *Request, now, end float64) {
 	stillAway := r.State == Preempted
 	if r.stalledSinceMs < now || !stillAway {
 		r.StallMs += end - r.stalledSinceMs
@@ -21,7 +22,9 @@ func (r *Request) endStall(now, end float64) {
 		}
 		r.StallLoadMs = r.LoadWaitMs - r.AdmitLoadMs
 	}
-	r.stalled, r.stalledSinceMs = stillAway, end
+	if r.stalled, r.stalledSinceMs = stillAway, end; !stillAway {
+		env.stalled--
+	}
 }
 
 // admitFirst notes the first admission of a request, and how many tokens of it were cached.

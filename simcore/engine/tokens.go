@@ -16,8 +16,8 @@ func (env *Environment) recordTokens(emitted []int32, now, end float64, duration
 		if first || ended {
 			signals = append(signals, Signal{Request: id, First: first, Ended: ended})
 		}
-		if r.stalled {
-			r.endStall(now, end)
+		if env.stalled > 0 && r.stalled {
+			env.endStall(r, now, end)
 		}
 		switch {
 		case r.Output == 0:

@@ -470,7 +470,7 @@ func (v *VLLM) victim() (int32, bool) {
 // preempt takes a running request's blocks and puts it at the head of the waiting queue. It keeps its tokens.
 func (v *VLLM) preempt(now float64, id int32) {
 	r := &v.env.Requests[id]
-	r.stall(now)
+	v.env.stall(r, now)
 	v.release(id, r)
 	if r.pass == v.pass.number {
 		v.pass.budget += r.used

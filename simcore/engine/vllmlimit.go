@@ -3,7 +3,7 @@ package engine
 // This file is what limits a worker with the vLLM-style scheduler.
 
 // Limited says what kept the worker from admitting requests. See [Worker].
-func (v *VLLM) Limited() LimitedTimes { return v.constraint.times }
+func (v *VLLM) Limited() *LimitedTimes { return &v.constraint.times }
 
 // Arriving tells that prompts are on their way from prefill workers. See [DecodeWorker].
 func (v *VLLM) Arriving(prompts int, now float64) { v.constraint.arrive(prompts, now) }

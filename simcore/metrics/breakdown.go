@@ -2,7 +2,8 @@ package metrics
 
 import (
 	"cmp"
-	"math"
+
+	"github.com/servegrid/servegrid/simcore/exact"
 )
 
 // LatencyParts splits the end-to-end latency of requests into what they did meanwhile, in ms. The parts add up to it.
@@ -30,17 +31,17 @@ func (p LatencyParts) TotalMs() float64 {
 // LatencyPartsSum adds up the parts of many requests.
 type LatencyPartsSum struct {
 	requests                                int64
-	queue, prefill, transfer, decode, stall fixedSum
+	queue, prefill, transfer, decode, stall exact.Sum
 }
 
 // Add adds the parts of a request.
 func (s *LatencyPartsSum) Add(p LatencyParts) {
 	s.requests++
-	s.queue.add(p.QueueMs)
-	s.prefill.add(p.PrefillMs)
-	s.transfer.add(p.TransferMs)
-	s.decode.add(p.DecodeMs)
-	s.stall.add(p.StallMs)
+	s.queue.Add(p.QueueMs)
+	s.prefill.Add(p.PrefillMs)
+	s.transfer.Add(p.TransferMs)
+	s.decode.Add(p.DecodeMs)
+	s.stall.Add(p.StallMs)
 }
 
 // Mean is the mean over the requests added, nil without any.
@@ -50,25 +51,10 @@ func (s *LatencyPartsSum) Mean() *LatencyParts {
 	}
 	n := float64(s.requests)
 	return &LatencyParts{
-		QueueMs: s.queue.value() / n, PrefillMs: s.prefill.value() / n, TransferMs: s.transfer.value() / n,
-		DecodeMs: s.decode.value() / n, StallMs: s.stall.value() / n,
+		QueueMs: s.queue.Value() / n, PrefillMs: s.prefill.Value() / n, TransferMs: s.transfer.Value() / n,
+		DecodeMs: s.decode.Value() / n, StallMs: s.stall.Value() / n,
 	}
 }
-
-// fixedSum adds numbers from 0 up to steps of 2^-40, so that the sum does not depend on their order.
-type fixedSum struct{ whole, fraction int64 }
-
-const fixedSteps = 1 << 40
-
-func (f *fixedSum) add(v float64) {
-	whole := math.Floor(v)
-	f.whole += int64(whole)
-	f.fraction += int64((v - whole) * fixedSteps)
-	f.whole += f.fraction / fixedSteps
-	f.fraction %= fixedSteps
-}
-
-func (f *fixedSum) value() float64 { return float64(f.whole) + float64(f.fraction)/fixedSteps }
 
 // Limited says in what share of the workers' time requests waited and what kept the next one from being admitted. A moment of
 // a worker counts for one limit at most.

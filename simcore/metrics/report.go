@@ -47,6 +47,8 @@ type Report struct {
 	GPUHours float64
 	// MeanGPUs is the number of GPUs that workers occupied, those that started or drained included, mean over time.
 	MeanGPUs float64
+	// PeakGPUs is the most that they occupied at a time.
+	PeakGPUs int64
 	// OutputThroughputTokSPerGPU is OutputThroughputTokS divided by the GPUs of the deployment, or output tokens per second of
 	// GPU time where their number changes.
 	OutputThroughputTokSPerGPU float64
@@ -236,6 +238,7 @@ func buildFields() []Field {
 		real("decode_worker_utilisation", "ratio", "Share of the time of decode workers, or of all workers when aggregated, in which passes were under way.", Neutral, func(r *Report) float64 { return r.DecodeUtilisation }),
 		real("gpu_hours", "GPU-hours", "Worker time multiplied by GPUs per worker.", LowerIsBetter, func(r *Report) float64 { return r.GPUHours }),
 		real("mean_gpus", "GPUs", "GPUs that workers occupied, mean over time: `gpus`, or what a planner made of them, with workers that started or drained.", LowerIsBetter, func(r *Report) float64 { return r.MeanGPUs }),
+		count("peak_gpus", "GPUs", "The most GPUs that workers occupied at a time: `gpus`, or what a planner made of them, with workers that started or drained.", LowerIsBetter, func(r *Report) int64 { return r.PeakGPUs }),
 	}
 	for _, d := range []struct {
 		name, what string

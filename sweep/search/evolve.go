@@ -10,90 +10,62 @@ import (
 type EvolveOptions struct {
 	// Population is the number of trials that have offspring; 0 means 32.
 	Population int
-	// Points is how many trials the search may take, which decides the size of its first generation; 0 means many.
+	// Points is how many trials the search may take, which decides how many come first to get to know the space; 0 means
+	// many.
 	Points int
 }
 
 // NewEvolve returns an evolutionary strategy in the manner of NSGA-II: the best trials so far, by dominance and then by
 // how alone they are on their frontier, have offspring that mixes the places of two and moves some of them. A trial
-// that keeps the constraints is better than one that does not, and of two that do not, the nearer one. It never asks for
-// a place twice. See K. Deb et al., "A Fast and Elitist Multiobjective Genetic Algorithm: NSGA-II", IEEE Transactions
-// on Evolutionary Computation 6(2), 2002.
+// that keeps the constraints is better than one that does not, and of two that do not, the nearer one. More offspring is
+// made than asked for: of that, the one is asked for that is expected to add the most. See K. Deb et al., "A Fast and
+// Elitist Multiobjective Genetic Algorithm: NSGA-II", IEEE Transactions on Evolutionary Computation 6(2), 2002.
 func NewEvolve(space Space, opt EvolveOptions, seed uint64) Strategy {
 	if opt.Population < 2 {
-		opt.Population = 32
+		opt.Population = defaultPopulation
 	}
-	e := &evolve{h: newHistory(space, seed), population: opt.Population}
-	first := opt.Population
-	if opt.Points > 0 {
-		first = max(2, min(first, opt.Points/3))
-	}
-	e.first = e.h.design(first)
-	return e
+	g := newGuided(space, opt.Points, seed)
+	e := &evolution{h: g.h, population: opt.Population}
+	g.candidates = func([]Result) [][]int { return e.offspring(maxOffspring) }
+	g.rest = e.offspring
+	return g
 }
 
-type evolve struct {
+const (
+	defaultPopulation = 32
+	// maxOffspring is how many are made for one batch to choose from.
+	maxOffspring = 600
+)
+
+// evolution makes offspring of what is remembered.
+type evolution struct {
 	h          *history
 	population int
-	first      [][]int // what is left of the first generation
 }
 
-// Ask returns what is left of the first generation, then offspring.
-func (e *evolve) Ask(n int) []Trial {
-	var out []Trial
-	for len(out) < n && len(e.first) > 0 {
-		out = append(out, e.h.trial(e.first[0]))
-		e.first = e.first[1:]
-	}
-	if len(out) > 0 {
-		return out
-	}
-	parents := e.parents()
-	for len(out) < n {
-		place, ok := e.child(parents)
-		if !ok {
-			break
-		}
-		out = append(out, e.h.trial(place))
-	}
-	return out
-}
-
-// Tell adds results.
-func (e *evolve) Tell(results []Result) { e.h.tell(results) }
-
-// parents returns the places of the best trials, the best first.
-func (e *evolve) parents() [][]int {
-	ranked := rankResults(e.h.results)
-	var out [][]int
-	for _, r := range ranked[:min(len(ranked), e.population)] {
-		out = append(out, r.Place)
-	}
-	return out
-}
-
-// maxTries is how often offspring is made anew that was there already, before a place is drawn at random.
-const maxTries = 50
-
-func (e *evolve) child(parents [][]int) ([]int, bool) {
-	for tries := 0; tries < maxTries && len(parents) > 0; tries++ {
+// offspring returns up to n open places.
+func (e *evolution) offspring(n int) [][]int {
+	parents := rankResults(e.h.results)
+	parents = parents[:min(len(parents), e.population)]
+	p := newPlaces(e.h, n)
+	for tries := 0; tries < 2*n && !p.full() && len(parents) > 0; tries++ {
 		place := e.cross(e.pick(parents), e.pick(parents))
-		// The more often it failed the more it moves.
-		e.mutate(place, 1+tries/10)
-		if e.h.open(place) {
-			return place, true
-		}
+		e.mutate(place, 1+e.h.src.IntN(2))
+		p.add(place)
 	}
-	return e.h.random()
+	if len(p.list) == 0 {
+		return e.h.randomPlaces(n)
+	}
+	return p.list
 }
 
 // pick returns the better of two parents drawn at random.
-func (e *evolve) pick(parents [][]int) []int {
-	return parents[min(e.h.src.IntN(len(parents)), e.h.src.IntN(len(parents)))]
+func (e *evolution) pick(parents []Result) []int {
+	return parents[min(e.h.src.IntN(len(parents)), e.h.src.IntN(len(parents)))].Place
 }
 
 // cross takes each place from one of two parents.
-func (e *evolve) cross(a, b []int) []int {
+func (e *evolution) cross(a, b []int) []int {
 	place := slices.Clone(a)
 	for i := range place {
 		if e.h.src.IntN(2) == 0 {
@@ -104,7 +76,7 @@ func (e *evolve) cross(a, b []int) []int {
 }
 
 // mutate moves about so many places: an ordered one mostly by one or two steps, others to any.
-func (e *evolve) mutate(place []int, moves int) {
+func (e *evolution) mutate(place []int, moves int) {
 	for range moves {
 		i := e.h.src.IntN(len(place))
 		d := e.h.space.Dimensions[i]

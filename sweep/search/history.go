@@ -173,3 +173,28 @@ func (h *history) front() []Result {
 	}
 	return f.members
 }
+
+// neighbours calls add with the places that are one move away: so many steps up or down along an ordered dimension, or
+// another choice. The place that add gets is valid during the call.
+func (s Space) neighbours(place []int, step int, add func([]int)) {
+	at := slices.Clone(place)
+	for i, d := range s.Dimensions {
+		was := at[i]
+		if d.Values == nil {
+			for c := range d.Size {
+				if c != was {
+					at[i] = c
+					add(at)
+				}
+			}
+		} else {
+			for _, to := range []int{was - step, was + step} {
+				if to >= 0 && to < d.Size {
+					at[i] = to
+					add(at)
+				}
+			}
+		}
+		at[i] = was
+	}
+}

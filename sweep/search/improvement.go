@@ -60,6 +60,24 @@ func (m *improvement) of(p []float64) float64 {
 	return max(own-Hypervolume(limited, m.origin), 0)
 }
 
+// nearly scores a point by what it adds, or, when that is nothing, by how little it lacks: less than 0. A violation of
+// the constraints counts like a lack.
+func (m *improvement) nearly(p []float64, violation float64) float64 {
+	if gain := m.of(p); gain > 0 && violation == 0 {
+		return gain
+	}
+	scaled := m.box.scale(p)
+	lack := 0.0
+	for _, q := range m.front {
+		least := math.Inf(1)
+		for i, v := range q {
+			least = min(least, v-scaled[i])
+		}
+		lack = max(lack, least)
+	}
+	return -lack - violation
+}
+
 // ofTwo adds up the columns between a point and the stairs of the frontier.
 func (m *improvement) ofTwo(p []float64) float64 {
 	if !(p[0] > 0 && p[1] > 0) {

@@ -131,10 +131,24 @@ func (h *history) choose(n int) []Result {
 
 // expectation is what a surrogate expects of a place.
 type expectation struct {
-	place       []int
-	mean        []float64 // of the objectives, in the scale of the model
-	deviation   []float64
-	probability float64 // of keeping all constraints
+	place []int
+	// mean and deviation are those of the objectives, in the scale of the model.
+	mean, deviation []float64
+	// keeps holds for each constraint by how many deviations it is expected to be kept, probability that of keeping all.
+	keeps       []float64
+	probability float64
+}
+
+// doubt makes the deviations larger by a factor.
+func (e *expectation) doubt(factor float64) {
+	e.probability = 1
+	for i := range e.keeps {
+		e.keeps[i] /= factor
+		e.probability *= normalCDF(e.keeps[i])
+	}
+	for o := range e.deviation {
+		e.deviation[o] *= factor
+	}
 }
 
 func (s *surrogate) expect(place []int) expectation {
@@ -145,12 +159,35 @@ func (s *surrogate) expect(place []int) expectation {
 	}
 	for _, p := range s.margins {
 		mean, deviation := p.at(at)
-		e.probability *= normalCDF(mean / max(deviation, 1e-9))
+		e.keeps = append(e.keeps, mean/max(deviation, 1e-9))
+		e.probability *= normalCDF(e.keeps[len(e.keeps)-1])
 	}
 	return e
 }
 
+// means returns the expected objectives of a place and its expected violation, which take less time.
+func (s *surrogate) means(place []int) (objectives []float64, violation float64) {
+	at := s.space.coordinates(place)
+	mean := make([]float64, len(s.objectives))
+	for o, p := range s.objectives {
+		mean[o] = p.expected(at)
+	}
+	for _, p := range s.margins {
+		violation += max(-p.expected(at), 0)
+	}
+	return s.figures(mean), violation
+}
+
 func normalCDF(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
+
+// figures turns figures of the model into the objectives' own.
+func (s *surrogate) figures(values []float64) []float64 {
+	out := make([]float64, len(values))
+	for o, v := range values {
+		out[o] = s.objective(o, v)
+	}
+	return out
+}
 
 // objective turns a figure of the model into the objective's own.
 func (s *surrogate) objective(o int, v float64) float64 {

@@ -103,6 +103,15 @@ func Eval[T any](b *Browser, expression string) T {
 	return out
 }
 
+// Settle waits until the page has drawn what it was asked to, in the frames that follow.
+func (b *Browser) Settle() {
+	b.T.Helper()
+	const frames = `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(() => done(true)))))`
+	if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](frames, chromedp.EvalAwaitPromise)); err != nil {
+		b.T.Fatal(err)
+	}
+}
+
 // Center is the pixel in the middle of an element, which it scrolls to.
 func (b *Browser) Center(selector string) (x, y float64) {
 	b.T.Helper()

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/results"
+	"github.com/servegrid/servegrid/sweep"
+	"github.com/servegrid/servegrid/sweep/search"
+)
+
+// edgeColumn marks the points at which a saturation search found the edge of the SLA.
+const edgeColumn = "at_saturation"
+
+const edgeDoc = "Whether the point has the last value of the axis of a saturation search that keeps the SLA, before the first that does not."
+
+// edges are what a saturation search found, with the configurations by the values of their axes.
+type edges struct {
+	found []search.Edge
+	// byAxes is the number of the edge of a configuration.
+	byAxes map[string]int
+	axis   gridspec.Dimension
+	at     int // the place of the axis among the dimensions
+}
+
+// findEdges finds the edges of a search that looks for them, once it is over, and writes the results once more, with them.
+func (j *sweepJob) findEdges() error {
+	out := &j.search.outcome
+	if j.search.saturation == nil || len(out.Rows) == 0 || !out.ResultsWritten {
+		return nil
+	}
+	var err error
+	if j.search.edges, err = j.search.edgesFound(); err != nil {
+		return err
+	}
+	j.laidOut = nil
+	return j.writeResults(filepath.Join(j.dir, sweep.ResultsFile), out.Rows)
+}
+
+func (s *searchJob) edgesFound() (*edges, error) {
+	e := &edges{found: s.saturation.Edges(), byAxes: map[string]int{}}
+	e.at = slices.IndexFunc(s.space.Dimensions, func(d gridspec.Dimension) bool { return indexOfAxis(d, s.spec.Axis) >= 0 })
+	e.axis = s.space.Dimensions[e.at]
+	for i, edge := range e.found {
+		points, err := s.space.Points(edge.Place)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range points {
+			if edge.Holds {
+				e.byAxes[axesKey(p)] = i
+			}
+		}
+	}
+	return e, nil
+}
+
+// axesKey tells points apart by the values of their axes.
+func axesKey(p gridspec.Point) string {
+	var b strings.Builder
+	for _, a := range p.Axes {
+		if a.Column != gridspec.SearchRound {
+			fmt.Fprintf(&b, "%q ", fmt.Sprint(a.Value))
+		}
+	}
+	return b.String()
+}
+
+// markEdges adds the column of the edges to the table of a saturation search that is over.
+func (j *sweepJob) markEdges(t *results.Table, rows []results.Row) {
+	if j.search == nil || j.search.edges == nil {
+		return
+	}
+	c := results.NewColumn(edgeColumn, gridspec.KindBool, len(rows))
+	c.Doc, c.Role = edgeDoc, results.RolePoint
+	for i := range rows {
+		_, on := j.search.edges.byAxes[axesKey(rows[i].Point)]
+		c.Set(i, gridspec.Value{Kind: gridspec.KindBool, Bool: on})
+	}
+	t.Add(c)
+}
+
+// printEdges prints the configurations at their edges, and what is to know about the others.
+func (j *sweepJob) printEdges(w io.Writer, t *results.Table) error {
+	e := j.search.edges
+	if e == nil {
+		return nil
+	}
+	f := frontierTable{table: t, analysis: t.Analysis(), candidates: t.Candidates()}
+	marks, err := f.candidates.Table.Lookup(edgeColumn)
+	if err != nil {
+		return err
+	}
+	var rows []int
+	for row, on := range marks.Bools {
+		if on {
+			rows = append(rows, row)
+		}
+	}
+	number := func(row int) int { return e.byAxes[axesKey(j.laidOut[f.candidates.Rows[row][0]].Point)] }
+	slices.SortStableFunc(rows, func(a, b int) int { return number(a) - number(b) })
+	if len(rows) > 0 {
+		which := map[bool]string{true: "Smallest", false: "Largest"}[j.search.spec.Smallest]
+		if err := printText(w, "%s %s that keeps the SLA%s, for each configuration:\n%s\n", which, cellText(e.axis.Name), constraintsText(f.analysis.Constraints), f.render([][]int{rows})); err != nil {
+			return err
+		}
+	}
+	for _, note := range e.notes() {
+		if err := printText(w, "%s\n", note); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// notes say which configurations have no edge, and which more than one.
+func (e *edges) notes() []string {
+	never, always, unclear, failed := 0, 0, []string{}, 0
+	for _, edge := range e.found {
+		switch {
+		case !edge.Holds:
+			never++
+		case edge.Next < 0:
+			always++
+		}
+		if len(edge.Regained)+len(edge.Dips) > 0 {
+			unclear = append(unclear, e.unclear(edge))
+		}
+		failed += edge.Failed
+	}
+	axis := cellText(e.axis.Name)
+	var out []string
+	add := func(n int, format string) {
+		if n > 0 {
+			out = append(out, fmt.Sprintf(format, plural(n, "configuration"), axis))
+		}
+	}
+	add(never, "%s: no value of %s keeps the SLA.")
+	add(always, "%s: all values of %s keep the SLA, so the edge is further away.")
+	if failed > 0 {
+		out = append(out, fmt.Sprintf("%s failed and counted as not keeping the SLA; their rows say why.", plural(failed, "point")))
+	}
+	if n := len(unclear); n > 0 {
+		out = append(out, fmt.Sprintf("%s: the edge is not the only one; %s.", plural(n, "configuration"), unclear[0]))
+	}
+	return out
+}
+
+// unclear describes an edge that is not the only one.
+func (e *edges) unclear(edge search.Edge) string {
+	value := func(place int) string {
+		if e.axis.Values == nil {
+			return fmt.Sprint("value ", place+1)
+		}
+		return figure(e.axis.Values[place])
+	}
+	text := fmt.Sprintf("the first keeps it at %s and not at %s", value(edge.Place[e.at]), value(edge.Next))
+	if len(edge.Regained) > 0 {
+		text += ", but again at " + value(edge.Regained[0])
+	}
+	if len(edge.Dips) > 0 {
+		text += ", nor at " + value(edge.Dips[0])
+	}
+	return text
+}

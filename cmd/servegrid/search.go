@@ -1,0 +1,296 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/results"
+	"github.com/servegrid/servegrid/sweep"
+	"github.com/servegrid/servegrid/sweep/search"
+)
+
+// searchFlags turn a sweep into a search.
+type searchFlags struct{ method, points string }
+
+func (f *searchFlags) add(fs *pflag.FlagSet) {
+	fs.StringVar(&f.method, "search", "", "search instead of simulating all points: refine, bayes, evolve, random, halving, saturation; same as --set search.method=…")
+	fs.StringVar(&f.points, "search-points", "", "combinations a search may simulate, such as 500 or 15%; same as --set search.points=…")
+}
+
+// overrides are the flags as keys of the spec.
+func (f *searchFlags) overrides() []string {
+	var out []string
+	if f.method != "" {
+		out = append(out, "search.method="+f.method)
+	}
+	if f.points != "" {
+		out = append(out, "search.points="+f.points)
+	}
+	return out
+}
+
+const (
+	// maxParts bounds the searches that run side by side, one for each traffic.
+	maxParts = 10_000
+	// A batch of a search is this share of its points, within limits: large enough for many cores, small enough to learn.
+	batchesOfSearch          = 30
+	minOfBatch, maxOfBatch   = 4, 64
+	saturationsAtTheSameTime = 64
+)
+
+// searchJob is the search of a sweep.
+type searchJob struct {
+	spec     gridspec.Search
+	space    *gridspec.Space
+	checked  gridspec.Checked
+	strategy search.Strategy
+	// saturation is the strategy when it looks for edges.
+	saturation *search.Saturation
+	// edges are those that it found, at the end.
+	edges *edges
+	// budget is how many combinations may be simulated; 0 means as many as it takes.
+	budget, batch int
+	seed          uint64
+	// outcome is known at the end.
+	outcome sweep.SearchOutcome
+}
+
+// newSearchJob checks the space of a spec and sets the search up.
+func newSearchJob(spec *gridspec.Spec) (*searchJob, error) {
+	s := &searchJob{spec: spec.Search, seed: spec.Search.Seed}
+	if s.seed == 0 {
+		s.seed = spec.Execution.Seed
+	}
+	var err error
+	if s.space, err = spec.Space(); err != nil {
+		return nil, err
+	}
+	if s.checked, err = s.space.Check(); err != nil {
+		return nil, err
+	}
+	s.plan()
+	s.strategy, err = s.newStrategy()
+	return s, err
+}
+
+// plan decides how many combinations are simulated, and how many of them at a time.
+func (s *searchJob) plan() {
+	s.budget = s.spec.Points.Of(s.combinations())
+	s.batch = min(max(s.budget/batchesOfSearch, minOfBatch), maxOfBatch)
+	if s.spec.Method == gridspec.SearchSaturation {
+		s.batch = saturationsAtTheSameTime
+		if s.spec.Points == 0 {
+			s.budget = 0
+		}
+	}
+	if s.spec.Batch > 0 {
+		s.batch = s.spec.Batch
+	}
+}
+
+// combinations is the number of combinations that exist, as far as it is known.
+func (s *searchJob) combinations() uint64 {
+	if s.checked.All {
+		return uint64(len(s.checked.Points) / s.space.Replicates())
+	}
+	return s.space.Count()
+}
+
+// newStrategy returns the strategy of the spec. Every traffic is searched by itself.
+func (s *searchJob) newStrategy() (search.Strategy, error) {
+	space := sweep.SearchSpace(s.space)
+	if s.spec.Method == gridspec.SearchSaturation {
+		for _, d := range s.space.Dimensions {
+			if i := indexOfAxis(d, s.spec.Axis); i >= 0 {
+				s.saturation = search.NewSaturation(space, search.SaturationOptions{
+					Axis: d.Name, Smallest: s.spec.Smallest, Tolerance: s.spec.Tolerance, Checks: s.spec.Checks,
+				}, s.seed)
+				return s.saturation, nil
+			}
+		}
+		return nil, fmt.Errorf("search.axis: %s is no axis of the search", s.spec.Axis)
+	}
+	traffic := sweep.TrafficOf(s.space)
+	parts := space.Parts(traffic)
+	if parts > maxParts {
+		return nil, fmt.Errorf("search: the axes of the workload and the model have %.0f combinations, and each needs a search of its own; give at most %d", parts, maxParts)
+	}
+	if len(traffic) == len(space.Dimensions) {
+		return nil, errors.New("search: all axes are of the workload or the model, and each of their combinations has a frontier of its own; there is nothing to search")
+	}
+	points := max(1, s.budget/int(parts))
+	return search.NewSplit(space, traffic, func(space search.Space, part int) search.Strategy {
+		return s.ofPart(space, points, s.seed+uint64(part))
+	}), nil
+}
+
+// indexOfAxis returns the place of an axis, by path or column, among those of a dimension; -1 when it is none of them.
+func indexOfAxis(d gridspec.Dimension, axis string) int {
+	for i, path := range d.Paths {
+		if path == axis {
+			return i
+		}
+	}
+	for i, name := range strings.Split(d.Name, "+") {
+		if name == axis {
+			return i
+		}
+	}
+	return -1
+}
+
+func (s *searchJob) ofPart(space search.Space, points int, seed uint64) search.Strategy {
+	switch s.spec.Method {
+	case gridspec.SearchBayes:
+		return search.NewBayes(space, search.BayesOptions{Points: points}, seed)
+	case gridspec.SearchEvolve:
+		return search.NewEvolve(space, search.EvolveOptions{Points: points, Population: s.spec.Population}, seed)
+	case gridspec.SearchRandom:
+		return search.NewRandom(space, seed)
+	case gridspec.SearchHalving:
+		return search.NewHalving(space, search.HalvingOptions{Cost: float64(points), Eta: s.spec.Eta, MinFidelity: s.spec.MinFidelity}, seed)
+	}
+	return search.NewRefine(space, search.RefineOptions{Points: points}, seed)
+}
+
+// runSearch is a sweep of a spec that searches.
+func runSearch(ctx context.Context, j *sweepJob) error {
+	var err error
+	if j.search, err = newSearchJob(j.spec); err != nil {
+		return err
+	}
+	if err := errors.Join(j.spec.CheckTraces(j.search.checked.Points), checkStdin(j.specPath, j.search.checked.Points)); err != nil {
+		return err
+	}
+	if err := j.checkPartitions(j.search.checked.Points); err != nil {
+		return err
+	}
+	failOn, err := j.constraints(j.search.checked.Points)
+	if err != nil {
+		return err
+	}
+	opt, err := j.searchOptions()
+	if err != nil {
+		return err
+	}
+	if j.flags.dryRun {
+		return printText(j.state.stdout, "%s\nnothing is simulated with --dry-run\n", j.search.headline())
+	}
+	progress := newProgress(j.state, j.flags, j.objectives())
+	opt.Observer = progress
+	j.search.outcome, err = sweep.Search(ctx, j.search.space, j.search.strategy, opt)
+	lost := progress.close()
+	if err == nil {
+		err = j.findEdges()
+	}
+	if err == nil {
+		err = j.conclude(j.search.outcome.Outcome, failOn)
+	}
+	if lost != nil {
+		return &exitError{exitRefused, errors.Join(err, fmt.Errorf("--json: %w", lost))}
+	}
+	return err
+}
+
+func (j *sweepJob) searchOptions() (sweep.SearchOptions, error) {
+	s := j.search
+	a := results.Analysis{Objectives: j.objectives(), Constraints: results.CommonConstraints(s.checked.Points, j.objectives())}
+	opt := sweep.SearchOptions{
+		Options: j.options(), Batch: s.batch, Budget: float64(s.budget), Patience: s.spec.Patience, Measure: a.Figures,
+	}
+	if s.saturation == nil {
+		return opt, nil
+	}
+	// Every configuration has an SLA of its own, and just whether it is kept is asked for.
+	opt.StopLost = true
+	opt.Measure = func(rows []results.Row) (objectives, margins []float64) {
+		own := a
+		own.Constraints = results.SLAConstraints(rows[0].Point.Config.SLA)
+		return own.Figures(rows)
+	}
+	for _, p := range s.checked.Points {
+		if !p.Config.SLA.Set() {
+			return opt, errors.New("search.method: saturation needs an SLA to keep; give sla.ttft_ms, sla.itl_ms or sla.e2e_ms")
+		}
+	}
+	return opt, nil
+}
+
+// headline says what a search is about to do.
+func (s *searchJob) headline() string {
+	text := fmt.Sprintf("search by %s, seed %d: ", s.spec.Method, s.seed)
+	all := plural64(s.combinations(), "combination")
+	if s.budget == 0 {
+		return text + fmt.Sprintf("as many of %s as it takes, %d at a time", all, s.batch)
+	}
+	return text + fmt.Sprintf("up to %d of %s (%s), %d at a time", s.budget, all, shareOfAll(float64(s.budget), float64(s.combinations())), s.batch)
+}
+
+func plural64(n uint64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// shareOfAll is a share with two digits.
+func shareOfAll(part, whole float64) string {
+	return fmt.Sprintf("%.2g %%", 100*part/max(whole, 1))
+}
+
+// print says what a search cost and how its frontier grew.
+func (s *searchJob) print(w io.Writer) error {
+	out := s.outcome
+	if len(out.Rounds) == 0 {
+		return nil
+	}
+	last := out.Rounds[len(out.Rounds)-1]
+	cost := fmt.Sprintf("%d", out.Trials)
+	if last.Cost != float64(last.Trials) {
+		cost += fmt.Sprintf(" (some on a part of the workload: the cost of %.4g whole ones)", last.Cost)
+	}
+	all := s.combinations()
+	text := fmt.Sprintf("Search by %s: simulated %s of %s in %s: %s of the work of all.",
+		s.spec.Method, cost, plural64(all, "combination"), plural(len(out.Rounds), "round"), shareOfAll(last.Cost, float64(all)))
+	if why := map[string]string{
+		sweep.StopPatience: fmt.Sprintf(" It stopped since %s brought nothing new.", plural(s.spec.Patience, "round")),
+		sweep.StopDone:     " It has nothing more to try.",
+	}[out.Stopped]; why != "" {
+		text += why
+	}
+	if s.saturation == nil {
+		text += "\n" + growth(out.Rounds)
+	}
+	return printText(w, "%s\n", text)
+}
+
+// growth says how the frontier grew.
+func growth(rounds []sweep.Round) string {
+	n := len(rounds)
+	if rounds[n-1].Share == 0 {
+		return "No combination keeps the SLA."
+	}
+	var parts []string
+	for _, quarter := range []int{1, 2, 3} {
+		r := rounds[max(0, n*quarter/4-1)]
+		parts = append(parts, fmt.Sprintf("%.1f %% after %d", 100*r.Share, r.Trials))
+	}
+	idle := 0
+	for i := n - 1; i >= 0 && rounds[i].Gain <= sweep.IdleGain; i-- {
+		idle++
+	}
+	text := "Hypervolume of its frontier: " + strings.Join(parts, ", ") + fmt.Sprintf(", 100 %% after %d.", rounds[n-1].Trials)
+	switch {
+	case idle > 0:
+		text += fmt.Sprintf(" The last %s added less than 0.1 %%.", plural(idle, "round"))
+	default:
+		text += " It still grew in the last round; more points may find more."
+	}
+	return text
+}
