@@ -108,7 +108,7 @@ func tooManyPoints(n, limit uint64) error {
 	}
 	p := Problem{}
 	p.Allowed = fmt.Sprintf("the spec makes %s points before exclude, and at most %d are allowed; "+
-		"raise --max-points, or draw samples with random, lhs or sobol", count, limit)
+		"raise --max-points, draw samples with random, lhs or sobol, or search", count, limit)
 	return Problems{p}
 }
 

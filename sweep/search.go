@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,8 @@ type SearchOptions struct {
 	Batch int
 	// Budget bounds the trials; one at half the fidelity counts half. 0 means no bound.
 	Budget float64
+	// Expected is about how many trials a search without a budget will take, for those who watch it.
+	Expected float64
 	// Patience ends the search when so many batches one after another did not improve the frontier; 0 means never.
 	Patience int
 	// Measure returns the figures of a configuration, whose replicates that are ok the rows are, as [search.Result] has
@@ -93,7 +96,7 @@ func Search(ctx context.Context, space *gridspec.Space, strategy search.Strategy
 func runSearch(ctx context.Context, space *gridspec.Space, strategy search.Strategy, included []gridspec.Point, f *folder, opt *SearchOptions) (SearchOutcome, error) {
 	loads := newLoadCache(&opt.Options)
 	opt.Load, opt.Stdin = loads.load, nil
-	total := math.Min(opt.Budget, math.MaxInt32) * float64(max(1, space.Replicates()))
+	total := math.Min(cmp.Or(opt.Budget, opt.Expected), math.MaxInt32) * float64(max(1, space.Replicates()))
 	s := startSession(ctx, f, &opt.Options, int(total)+len(included))
 	defer s.notify.close()
 	r := &searcher{session: s, space: space, strategy: strategy, opt: opt, known: map[string]int{}, front: newFronts(space)}

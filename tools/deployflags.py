@@ -68,7 +68,7 @@ def kind(annotation, names):
         parts = [annotation.slice]
     parts = [p for p in parts if not (isinstance(p, ast.Constant) and p.value is None)]
     words = [ast.unparse(p) for p in parts]
-    if "bool" in words:
+    if words == ["bool"]:
         return {"kind": "switch"}
     known = [c for p in parts if (c := literals(p, names)) is not None]  # beside text: those of vLLM itself
     if known and set(words) - {"str"} == {w for p, w in zip(parts, words) if literals(p, names) is not None}:
@@ -136,6 +136,8 @@ def sglang_flags(wheel):
                 for k in getattr(call, "keywords", []):
                     if k.arg == "choices" and (choices := literals(k.value, names)) is not None:
                         found = {"kind": found["kind"], "choices": choices}
+                    if k.arg == "cli_name":
+                        spellings[0] = k.value.value
                     if k.arg == "aliases":
                         spellings += [e.value for e in k.value.elts]
                     if k.arg == "no_cli" and k.value.value:

@@ -85,6 +85,7 @@ func (f *recommendFlags) add(cmd *cobra.Command) {
 	fs.StringVarP(&f.output, "output", "o", "", "output folder of the sweep of a spec or trace; the default is as with sweep")
 	fs.IntVarP(&f.jobs, "jobs", "j", 0, "points simulated at the same time; 0 is one for each core")
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
+	f.searchFlags.add(fs)
 	fs.StringArrayVar(&f.set, "set", nil, "override one key of the spec: key.path=value (repeatable)")
 	f.retry = string(sweep.RetryNone)
 	f.space.add(fs)
@@ -161,7 +162,7 @@ func (f *recommendFlags) check(cmd *cobra.Command, input string) error {
 		bad("--jobs: %d is not allowed; give 1 or more, or 0 for one for each core", f.jobs)
 	}
 	if kind == inputResults {
-		for _, name := range []string{"output", "jobs", "set"} {
+		for _, name := range []string{"output", "jobs", "set", "search", "search-points"} {
 			if cmd.Flags().Changed(name) {
 				bad("--%s is for specs and traces; %s is taken for results (a trace needs --model)", name, input)
 			}

@@ -154,12 +154,14 @@ func (f *recommendFlags) spaceText(trace string) (string, error) {
 	fmt.Fprintf(&b, "timing: {%s}\n", strings.Join(timing, ", "))
 	fmt.Fprintf(&b, "engine: {type: %s, kv_transfer_bandwidth: %d}\n", s.engine(), spaceBandwidth)
 	b.WriteString("cases:\n")
-	for _, c := range splits(f.gpus) {
+	cases, parallel := splits(f.gpus), powersOfTwo(0, bits.Len(uint(min(f.gpus, largestTP)))-1)
+	for _, c := range cases {
 		fmt.Fprintf(&b, "  %s\n", c)
 	}
 	fmt.Fprintf(&b, "grid:\n  timing.gpu: [%s]\n  timing.tp: %s\n  router.policy: [%s, %s]\n",
-		strings.Join(gpus, ", "), listText(powersOfTwo(0, bits.Len(uint(min(f.gpus, largestTP)))-1)), router.PolicyRoundRobin, router.PolicyKVRouter)
+		strings.Join(gpus, ", "), listText(parallel), router.PolicyRoundRobin, router.PolicyKVRouter)
 	fmt.Fprintf(&b, "exclude:\n  - gpus > %d\n  - case == 'w1' && router.policy != '%s'\n", f.gpus, router.PolicyRoundRobin)
+	b.WriteString(searchText(f.gpus, len(gpus), cases, parallel))
 	b.WriteString("objectives: {minimize: [cost_usd_per_mtok_output], maximize: [mean_output_token_throughput_per_user]}\nexecution: {on_invalid: skip}\n")
 	return b.String(), nil
 }
@@ -198,25 +200,55 @@ func (s *traceSpace) gpus() ([]string, error) {
 	return out, nil
 }
 
-// splits are the cases of a space: numbers of workers, and ways to divide them between prefill and decode.
-func splits(gpus int) []string {
-	var out []string
-	counts := workerCounts(gpus)
-	for _, n := range counts {
-		out = append(out, fmt.Sprintf("w%d: {deployment.workers: %d}", n, n))
+// split is a case of a space: so many workers that do both, or some for prefill and the rest for decode.
+type split struct{ workers, prefill int }
+
+func (s split) String() string {
+	if s.prefill == 0 {
+		return fmt.Sprintf("w%d: {deployment.workers: %d}", s.workers, s.workers)
 	}
-	for _, n := range counts {
+	decode := s.workers - s.prefill
+	return fmt.Sprintf("%dp%dd: {deployment: {prefill_workers: %d, decode_workers: %d}}", s.prefill, decode, s.prefill, decode)
+}
+
+// splits are the cases for a number of GPUs: numbers of workers, and ways to divide them between prefill and decode.
+func splits(gpus int) []split {
+	var whole, divided []split
+	for _, n := range workerCounts(gpus) {
+		whole = append(whole, split{workers: n})
 		last := 0
 		for _, quarter := range []int{1, 2, 3} {
 			prefill := max(1, min(n-1, (n*quarter+2)/4))
-			if n < 2 || prefill == last {
-				continue
+			if n > 1 && prefill != last {
+				divided, last = append(divided, split{n, prefill}), prefill
 			}
-			last = prefill
-			out = append(out, fmt.Sprintf("%dp%dd: {deployment: {prefill_workers: %d, decode_workers: %d}}", prefill, n-prefill, prefill, n-prefill))
 		}
 	}
-	return out
+	return append(whole, divided...)
+}
+
+// searchFrom is the number of combinations from which on a space is searched, and the least that a search simulates; beyond
+// it is a quarter of them. docs/search.md says what that costs in quality.
+const searchFrom = 100
+
+// searchText is the section of the spec that makes a sweep of a large space a search.
+func searchText(gpus, types int, cases []split, parallel []int) string {
+	combinations := 0
+	for _, tp := range parallel {
+		for _, c := range cases {
+			switch {
+			case c.workers*tp > gpus:
+			case c.workers == 1:
+				combinations += types
+			default:
+				combinations += 2 * types // a router or none
+			}
+		}
+	}
+	if combinations <= searchFrom {
+		return ""
+	}
+	return fmt.Sprintf("search: {method: refine, points: %d}\n", max(searchFrom, combinations/4))
 }
 
 // workerCounts are 1, 2, 3, 4, 6, 8, 12, … up to a number: steps of a half and a third.

@@ -57,6 +57,15 @@ func (f *reportFlags) run(st *state, path string) error {
 	if data.Timelines, err = reportTimelines(dir, t); err != nil {
 		return err
 	}
+	var charts []vegalite.Chart
+	if f.vegaLite != "" {
+		if charts, err = vegalite.Charts(data); err != nil {
+			return err
+		}
+		if len(charts) == 0 {
+			return errors.New("--vega-lite: there is nothing to chart, since no point succeeded or there are no axes and objectives")
+		}
+	}
 	if err := results.WriteFile(f.output, func(w io.Writer) error { return results.WriteReport(w, data) }); err != nil {
 		return err
 	}
@@ -66,7 +75,7 @@ func (f *reportFlags) run(st *state, path string) error {
 	if err := printText(st.stdout, "%s\nReport: %s\n", headline(a), f.output); err != nil || f.vegaLite == "" {
 		return err
 	}
-	names, err := writeVegaLite(f.vegaLite, data)
+	names, err := writeCharts(f.vegaLite, charts)
 	if err != nil {
 		return err
 	}
@@ -119,15 +128,8 @@ func evenly(rows []int, most int) []int {
 	return out
 }
 
-// writeVegaLite writes the charts of a report into a folder, and returns the names of the files.
-func writeVegaLite(dir string, data results.ReportData) ([]string, error) {
-	charts, err := vegalite.Charts(data)
-	if err != nil {
-		return nil, err
-	}
-	if len(charts) == 0 {
-		return nil, errors.New("--vega-lite: there is nothing to chart, since no point succeeded or there are no axes and objectives")
-	}
+// writeCharts writes charts into a folder, and returns the names of the files.
+func writeCharts(dir string, charts []vegalite.Chart) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -160,16 +161,24 @@ func reportCommands(t *testing.T, path string) []string {
 	}
 	var report struct {
 		Commands struct {
-			Prefix string
-			Rests  []string
+			Words    []string
+			Encoding string
+			Data     []byte
 		}
 	}
 	if err := json.Unmarshal(data[1], &report); err != nil {
 		t.Fatal(err)
 	}
-	commands := make([]string, len(report.Commands.Rests))
-	for i, rest := range report.Commands.Rests {
-		commands[i] = report.Commands.Prefix + rest
+	if report.Commands.Encoding != "u16" {
+		t.Fatalf("the commands are encoded as %q; the test reads u16", report.Commands.Encoding)
+	}
+	var commands, words []string
+	for data := report.Commands.Data; len(data) > 0; data = data[2:] {
+		if code := binary.LittleEndian.Uint16(data); code > 0 {
+			words = append(words, report.Commands.Words[code-1])
+			continue
+		}
+		commands, words = append(commands, strings.Join(words, " ")), nil
 	}
 	return commands
 }

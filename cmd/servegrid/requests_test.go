@@ -59,6 +59,26 @@ Times are milliseconds of the simulated clock, which starts at 0. What never hap
 	for _, c := range append([]requestColumn{idColumn("id")}, requestColumns(nil)...) {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.name, kinds[c.kind], c.unit, c.doc)
 	}
+	b.WriteString(largeStudies)
 	b.WriteString("\n`servegrid replay --report-jsonl FILE` and `--report-parquet FILE` write the same for one run, without `id`: as JSON Lines, and as\na Parquet file. Where the reference has the figure the name is its.\n")
 	return b.String()
 }
+
+const largeStudies = `
+## Large studies
+
+` + "`output: {per_request: true, partition_by: [gpu, workers]}`" + ` sorts the files into folders by axes and derived values, as Hive does:
+` + "`requests/gpu=h200_sxm/workers=4/ID.parquet`" + `. The same goes for timelines. Readers take the columns from the path, and open only the folders that a
+query asks for:
+
+` + "```python" + `
+duckdb.sql("""select gpu, quantile_disc(ttft_ms, 0.99) from read_parquet('runs/first/requests/**/*.parquet', hive_partitioning = true)
+              where workers = 4 group by gpu""")
+` + "```" + `
+
+- Values are percent-encoded but for letters, digits and ` + "`-_.`" + `; a point without the axis is under ` + "`__HIVE_DEFAULT_PARTITION__`" + `.
+- DuckDB reads whole numbers and dates from paths; of others say the type: ` + "`hive_types = {rate: double}`" + `.
+- A few values an axis make useful folders. With another partition the sweep moves the files that it has.
+- Within a file rows come by arrival, in groups of at most 16,384 that state the least and the largest value of each column, so that a window of
+  time reads the groups that it touches. ` + "`tools/skipping.py`" + ` checks what DuckDB skips.
+`

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -57,6 +58,16 @@ func (s *searchJob) edgesFound() (*edges, error) {
 		}
 	}
 	return e, nil
+}
+
+// expectedTrials is about how many trials a saturation search takes: bisection of each curve, and the checks.
+func (s *searchJob) expectedTrials() float64 {
+	for _, d := range s.space.Dimensions {
+		if indexOfAxis(d, s.spec.Axis) >= 0 {
+			return float64(s.space.Count()) / float64(d.Size) * min(float64(d.Size), math.Ceil(math.Log2(float64(d.Size+1)))+2*float64(s.spec.Checks))
+		}
+	}
+	return 0
 }
 
 // axesKey tells points apart by the values of their axes.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -159,13 +160,33 @@ func (s *searchJob) ofPart(space search.Space, points int, seed uint64) search.S
 	return search.NewRefine(space, search.RefineOptions{Points: points}, seed)
 }
 
+// loadSearch reads the spec's search and checks its space.
+func (f *specFlags) loadSearch(spec *gridspec.Spec, path string) (*searchJob, error) {
+	s, err := newSearchJob(spec)
+	if err == nil {
+		err = errors.Join(spec.CheckTraces(s.checked.Points), checkStdin(path, s.checked.Points))
+	}
+	return s, err
+}
+
+// validateSearch says whether a spec that searches is sound.
+func (f *specFlags) validateSearch(st *state, spec *gridspec.Spec, path string) error {
+	s, err := f.loadSearch(spec, path)
+	if err != nil {
+		return err
+	}
+	f.warn(st, spec)
+	looked := ""
+	if !s.checked.All {
+		looked = fmt.Sprintf("; %s looked at", plural(s.checked.Looked, "combination"))
+	}
+	return printText(st.stdout, "%s is valid: %s%s\n", path, s.headline(), looked)
+}
+
 // runSearch is a sweep of a spec that searches.
 func runSearch(ctx context.Context, j *sweepJob) error {
 	var err error
-	if j.search, err = newSearchJob(j.spec); err != nil {
-		return err
-	}
-	if err := errors.Join(j.spec.CheckTraces(j.search.checked.Points), checkStdin(j.specPath, j.search.checked.Points)); err != nil {
+	if j.search, err = j.flags.loadSearch(j.spec, j.specPath); err != nil {
 		return err
 	}
 	if err := j.checkPartitions(j.search.checked.Points); err != nil {
@@ -208,7 +229,7 @@ func (j *sweepJob) searchOptions() (sweep.SearchOptions, error) {
 		return opt, nil
 	}
 	// Every configuration has an SLA of its own, and just whether it is kept is asked for.
-	opt.StopLost = true
+	opt.StopLost, opt.Expected = true, s.expectedTrials()
 	opt.Measure = func(rows []results.Row) (objectives, margins []float64) {
 		own := a
 		own.Constraints = results.SLAConstraints(rows[0].Point.Config.SLA)
@@ -225,23 +246,16 @@ func (j *sweepJob) searchOptions() (sweep.SearchOptions, error) {
 // headline says what a search is about to do.
 func (s *searchJob) headline() string {
 	text := fmt.Sprintf("search by %s, seed %d: ", s.spec.Method, s.seed)
-	all := plural64(s.combinations(), "combination")
+	all := plural(int(min(s.combinations(), math.MaxInt)), "combination")
 	if s.budget == 0 {
 		return text + fmt.Sprintf("as many of %s as it takes, %d at a time", all, s.batch)
 	}
 	return text + fmt.Sprintf("up to %d of %s (%s), %d at a time", s.budget, all, shareOfAll(float64(s.budget), float64(s.combinations())), s.batch)
 }
 
-func plural64(n uint64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// shareOfAll is a share with two digits.
+// shareOfAll is a share of the whole with three digits.
 func shareOfAll(part, whole float64) string {
-	return fmt.Sprintf("%.2g %%", 100*part/max(whole, 1))
+	return fmt.Sprintf("%.3g %%", 100*part/max(whole, 1))
 }
 
 // print says what a search cost and how its frontier grew.
@@ -257,7 +271,7 @@ func (s *searchJob) print(w io.Writer) error {
 	}
 	all := s.combinations()
 	text := fmt.Sprintf("Search by %s: simulated %s of %s in %s: %s of the work of all.",
-		s.spec.Method, cost, plural64(all, "combination"), plural(len(out.Rounds), "round"), shareOfAll(last.Cost, float64(all)))
+		s.spec.Method, cost, plural(int(min(all, math.MaxInt)), "combination"), plural(len(out.Rounds), "round"), shareOfAll(last.Cost, float64(all)))
 	if why := map[string]string{
 		sweep.StopPatience: fmt.Sprintf(" It stopped since %s brought nothing new.", plural(s.spec.Patience, "round")),
 		sweep.StopDone:     " It has nothing more to try.",

@@ -73,7 +73,14 @@ func newSpecValidate(st *state) *cobra.Command {
 looks whether trace files can be read, but does not read them: a damaged trace shows when the sweep loads it.`,
 		Args: exactlyOne("SPEC"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			spec, points, err := f.loadChecked(st, args[0])
+			spec, err := f.loadSpec(st, args[0])
+			if err != nil {
+				return err
+			}
+			if spec.Search.Method != gridspec.SearchNone {
+				return f.validateSearch(st, spec, args[0])
+			}
+			points, err := f.expandChecked(spec, args[0])
 			if err != nil {
 				return err
 			}

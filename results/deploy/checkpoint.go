@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"path/filepath"
 	"strings"
 
@@ -61,7 +62,7 @@ func (d *deployment) chooseCheckpoint(w worker) checkpoint {
 		fitting = checkpoints(m, m.DType())
 		c.quantise = dtype
 	}
-	c.model = usual(fitting)
+	c.model = cmp.Or(usual(fitting), m.ID)
 	if others := without(fitting, c.model); len(others) > 0 {
 		d.check("`%s` stands for every checkpoint of this shape, such as %s.", c.model, strings.Join(others, ", "))
 	}

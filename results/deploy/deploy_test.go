@@ -280,6 +280,11 @@ func TestNoServer(t *testing.T) {
 	if _, err := deploy.Files(deploy.Plan{Config: p.Config, Workload: p.Workload}); err == nil || !strings.Contains(err.Error(), "decode.engine.type") {
 		t.Errorf("two engines: %v", err)
 	}
+	half := gridspec.Config{}
+	half.Engine.Type = "sglang"
+	if _, err := deploy.Files(deploy.Plan{Config: half}); err != nil {
+		t.Errorf("next to nothing: %v", err)
+	}
 	if _, err := deploy.Files(deploy.Plan{}); err == nil || !strings.Contains(err.Error(), "engine.type") {
 		t.Errorf("nothing: %v", err)
 	}

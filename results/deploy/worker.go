@@ -84,6 +84,7 @@ func workersOf(c gridspec.Config) []worker {
 	open, problems := open.Resolve()
 	var out []worker
 	for i, p := range pools {
+		p.Timing.TP, p.Timing.DP = max(1, p.Timing.TP), max(1, p.Timing.DP)
 		own := len(problems) > 0 || open.Stages()[i].Engine.NumGPUBlocks != p.Engine.NumGPUBlocks
 		out = append(out, worker{Pool: p, role: roles[i], ownPool: own})
 	}

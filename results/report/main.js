@@ -75,7 +75,6 @@ function redraw() {
   });
   brush.draw();
   moveCircle(drawn.pin, drawn, pinned());
-  drawDetails(byID("details"), pinned(), frontier, state.suggestion);
   byID("plot-heading").textContent = `${frontierCounts(drawn.frontiers)} of ${plural(candidateRows.length, "point")}`;
 }
 
@@ -294,12 +293,15 @@ if (state.x) {
   restoreSelection(readLink());
   onResize(chart, redraw);
   onChange(["bounds", "selection", "colours", "theme", "axes"], redraw);
-  onChange(["bounds"], () => { if (state.suggestion) suggest(); });
+  onChange(["bounds", "axes"], () => {
+    if (state.suggestion) suggest();
+    else tell("pin"); // its badge may be another one
+  });
 }
 const limits = makeLimits(byID("limits"), viewObjectives);
 drawTiles(pin);
 showPinned();
-drawLinkedCharts();
+later(drawLinkedCharts);
 onChange(["selection"], followSelection);
 onChange(["selection"], () => table.refresh());
 onChange(["bounds"], () => { table.rerank(); drawTiles(pin); });

@@ -1,28 +1,38 @@
 // What the charts and the table share: the chosen rows, the pinned point, and who wants to know of a change.
 
 // onChange calls a function when one of some kinds of things changed: "selection", "bounds", "pin", "colours" or "theme";
-// tell says that one did. However much changes, a function is called at most once a frame.
-const { onChange, tell, flush } = (() => {
+// tell says that one did. However much changes, a function is called at most once a frame. What registers inside of
+// later waits for a frame in which nothing else changes, so that the plot follows a moving slider while further charts
+// catch up.
+const { onChange, tell, flush, later } = (() => {
   const listeners = [];
   const due = new Set();
-  let frame = 0;
-  const run = () => {
+  let frame = 0, late = false;
+  const request = () => { if (frame === 0 && due.size > 0) frame = requestAnimationFrame(() => run(false)); };
+  const run = (all) => {
     cancelAnimationFrame(frame);
     frame = 0;
-    const calls = listeners.filter((listener) => due.has(listener));
-    due.clear();
+    const first = listeners.filter((listener) => due.has(listener) && !listener.late);
+    const calls = first.length && !all ? first : listeners.filter((listener) => due.has(listener));
+    for (const listener of calls) due.delete(listener);
     for (const { call } of calls) call();
+    request();
   };
   return {
-    onChange(kinds, call) { listeners.push({ kinds, call }); },
+    onChange(kinds, call) { listeners.push({ kinds, call, late }); },
     tell(kind) {
       for (const listener of listeners) {
         if (listener.kinds.includes(kind)) due.add(listener);
       }
-      if (frame === 0 && due.size > 0) frame = requestAnimationFrame(run);
+      request();
     },
     // flush calls at once whoever waits, as before a page is printed.
-    flush() { if (due.size > 0) run(); },
+    flush() { while (due.size > 0) run(true); },
+    later(register) {
+      late = true;
+      register();
+      late = false;
+    },
   };
 })();
 

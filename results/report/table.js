@@ -127,7 +127,10 @@ function makeTable(element, on) {
       if (view.sort === frontierColumn) sortRows(view);
       drawBody();
     },
-    select(row) { view.selected = row; drawBody(); },
+    select(row) {
+      view.selected = row;
+      for (const line of body.querySelectorAll("tr[data-row]")) line.setAttribute("aria-selected", String(Number(line.dataset.row) === row));
+    },
   };
 }
 

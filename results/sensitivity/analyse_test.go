@@ -348,6 +348,27 @@ func TestNoise(t *testing.T) {
 	}
 }
 
+// A tenth of a grid, as a search leaves it, gives nearly the shares of all of it.
+func TestSparseGrid(t *testing.T) {
+	names := []string{"a", "b", "c", "d", "e"}
+	f := func(x []float64) float64 { return 100/(1+x[0]) + 40*x[1]*x[2] + 10*x[3] }
+	points := grid(5, 4, 0, 1)
+	whole := analysed(t, made(names, points, f), Options{})
+	for seed := range uint64(5) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		rng.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
+		part := analysed(t, made(names, points[:100], f), Options{Seed: seed, Resamples: 20})
+		if part.Method != MethodFilled || part.Explained < 0.95 {
+			t.Errorf("%s, %v explained", part.Method, part.Explained)
+		}
+		for i := range whole.Effects {
+			if a, b := whole.Effects[i].Total.Value, part.Effects[i].Total.Value; math.Abs(a-b) > 0.03 {
+				t.Errorf("%s makes up %v of the grid and %v of a part", names[i], a, b)
+			}
+		}
+	}
+}
+
 // A model never runs away in a corner without points: what it fills in lies between the neighbours.
 func TestGapsLieBetweenTheirNeighbours(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {

@@ -119,11 +119,14 @@ type block struct {
 	terms [][2]int
 }
 
-// blocks lists what a model may consist of: functions of one factor and products of those of two.
-func blocks(bases []basis) []block {
+// blocks lists what a model may consist of: functions of one factor and products of those of two, up to a degree.
+func blocks(bases []basis, degree int) []block {
 	var out []block
 	for i := range bases {
 		for _, b := range parts(bases[i]) {
+			if order(bases[i], b) > degree {
+				continue
+			}
 			terms := make([][2]int, len(b))
 			for n, k := range b {
 				terms[n] = [2]int{k, -1}
@@ -131,12 +134,12 @@ func blocks(bases []basis) []block {
 			out = append(out, block{factors: [2]int{i, -1}, terms: terms})
 		}
 	}
-	for degree := mostDegree; ; degree-- {
-		pairs := pairBlocks(bases, degree)
-		if len(pairs) <= mostCandidates || degree == 2 {
+	for ; degree > 1; degree-- {
+		if pairs := pairBlocks(bases, degree); len(pairs) <= mostCandidates || degree == 2 {
 			return append(out, pairs...)
 		}
 	}
+	return out
 }
 
 func pairBlocks(bases []basis, degree int) []block {

@@ -160,7 +160,7 @@ func (a *analyst) cautions(metrics []Metric) []string {
 		}
 	}
 	if methods[MethodFilled] {
-		out = append(out, fmt.Sprintf("Not every combination of the axes has a value (%d of %s): a model fills the gaps, between their neighbours.", len(a.cells.rows), a.combinations()))
+		out = append(out, fmt.Sprintf("Not every combination of the axes has a value (%d of %s): a model fills the gaps.", len(a.cells.rows), a.combinations()))
 	}
 	if methods[MethodFitted] {
 		out = append(out, "The points are a sample, so all shares are those of a model fitted to it.")

@@ -24,8 +24,9 @@ type filling struct {
 	gaps []gap
 }
 
-// gap is a combination without a value, and the values of its nearest neighbours along each axis: what a model predicts is
-// believed between them only, since polynomials run away where there are no points.
+// gap is a combination without a value. What a model predicts there is believed within bounds only, since polynomials run away
+// where there are no points: those of its nearest neighbours along each axis where most combinations have a value, and of all values
+// in a sparse grid, whose neighbours are far.
 type gap struct {
 	cell      int
 	low, high float64
@@ -47,6 +48,7 @@ func (d *design) filling() *filling {
 			f.grid.level[i][cell] = cell / stride % l
 		}
 	}
+	sparse := 2*len(d.y) < size
 	lowest, highest := math.Inf(1), math.Inf(-1)
 	for cell, v := range d.y {
 		at := 0
@@ -61,6 +63,9 @@ func (d *design) filling() *filling {
 		}
 		g := gap{cell: cell, low: math.Inf(1), high: math.Inf(-1)}
 		for i, l := range d.levels {
+			if sparse {
+				break
+			}
 			f.reach(&g, cell, strides[i], l-1-f.grid.level[i][cell])
 			f.reach(&g, cell, -strides[i], f.grid.level[i][cell])
 		}

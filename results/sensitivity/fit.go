@@ -14,6 +14,8 @@ const (
 	mostTerms = 60
 	// patience is how many blocks in a row may fail to improve a model before the search for more ends.
 	patience = 6
+	// fewCells is the number of cells below which all degrees are tried.
+	fewCells = 300
 	// folds is the number of parts that each get predicted from the others.
 	folds = 5
 )
@@ -37,9 +39,9 @@ type predictors struct {
 	columns [][][]float64
 }
 
-func (d *design) predictors(bases []basis) predictors {
+func (d *design) predictors(bases []basis, degree int) predictors {
 	p := predictors{}
-	for _, b := range blocks(bases) {
+	for _, b := range blocks(bases, degree) {
 		if 3*len(b.terms) > len(d.y) {
 			continue // too few cells to tell so many functions apart
 		}
@@ -130,9 +132,16 @@ func (d *design) fit(ordered []bool, rng *rand.Rand) (*fit, float64) {
 	for i := range d.levels {
 		f.bases = append(f.bases, d.basis(i, ordered[i]))
 	}
-	p := d.predictors(f.bases)
+	order := rng.Perm(len(d.y))
+	var p predictors
+	explained := -1.0
+	for _, degree := range d.degrees() {
+		tried := d.predictors(f.bases, degree)
+		if predicted := d.crossValidate(&tried, order); predicted > explained {
+			p, explained = tried, predicted
+		}
+	}
 	everything := upTo(len(d.y))
-	explained := d.crossValidate(&p, rng)
 	for _, at := range p.choose(d.y, everything) {
 		f.chosen = append(f.chosen, p.blocks[at])
 		f.columns = append(f.columns, p.columns[at]...)
@@ -141,10 +150,17 @@ func (d *design) fit(ordered []bool, rng *rand.Rand) (*fit, float64) {
 	return f, explained
 }
 
+// degrees are those to choose from. A small sample carries simple models only, and few points make trying them cheap.
+func (d *design) degrees() []int {
+	if len(d.y) < fewCells {
+		return []int{1, 2, 3, 4, 6, mostDegree}
+	}
+	return []int{4, mostDegree}
+}
+
 // crossValidate fits models without one part of the cells and predicts that: the share of the variance that they get right,
 // choice of the functions included.
-func (d *design) crossValidate(p *predictors, rng *rand.Rand) float64 {
-	order := rng.Perm(len(d.y))
+func (d *design) crossValidate(p *predictors, order []int) float64 {
 	missed := 0.0
 	for part := range min(folds, len(order)) {
 		var use, hidden []int

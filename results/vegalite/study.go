@@ -219,12 +219,13 @@ func (s *study) nameColumns() {
 			}
 			return r
 		}, c.Name)
-		for unique := name; ; unique += "_" {
-			if !taken[unique] && unique != "" && !strings.HasPrefix(unique, "axis ") {
-				s.keys[c], taken[unique] = unique, true
-				break
-			}
+		if strings.HasPrefix(name, "axis ") {
+			name = "_" + name
 		}
+		for taken[name] || name == "" {
+			name += "_"
+		}
+		s.keys[c], taken[name] = name, true
 	}
 }
 

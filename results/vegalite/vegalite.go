@@ -6,6 +6,7 @@
 package vegalite
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -56,11 +57,14 @@ func Charts(d results.ReportData) ([]Chart, error) {
 		}
 		spec["$schema"] = Schema
 		spec["config"] = object{"font": "sans-serif", "view": object{"stroke": nil}, "legend": object{"labelLimit": 300, "titleLimit": 400}, "axis": object{"labelLimit": 300}}
-		content, err := json.MarshalIndent(spec, "", " ")
-		if err != nil {
+		var content bytes.Buffer
+		encoder := json.NewEncoder(&content)
+		encoder.SetEscapeHTML(false) // the files stand alone
+		encoder.SetIndent("", " ")
+		if err := encoder.Encode(spec); err != nil {
 			return nil, fmt.Errorf("Vega-Lite chart %s: %w", b.name, err)
 		}
-		out = append(out, Chart{Name: b.name, Spec: append(content, '\n')})
+		out = append(out, Chart{Name: b.name, Spec: content.Bytes()})
 	}
 	return out, nil
 }

@@ -1,6 +1,9 @@
 package search
 
-import "slices"
+import (
+	"math/bits"
+	"slices"
+)
 
 // BayesOptions configure [NewBayes].
 type BayesOptions struct {
@@ -42,7 +45,7 @@ func (h *history) anywhere(centres []Result) [][]int {
 	return p.list
 }
 
-// move changes one place: an ordered one by one or two steps, others to any.
+// move changes one place: an ordered one by a step, others to any.
 func (h *history) move(place []int) {
 	i := h.src.IntN(len(place))
 	d := h.space.Dimensions[i]
@@ -50,7 +53,8 @@ func (h *history) move(place []int) {
 		place[i] = h.src.IntN(d.Size)
 		return
 	}
-	step := 1 + h.src.IntN(2)
+	// Steps of half the dimension are as likely as those of a quarter, an eighth, and so on down to one.
+	step := 1 << h.src.IntN(bits.Len(uint(max(1, d.Size/2))))
 	if h.src.IntN(2) == 0 {
 		step = -step
 	}

@@ -50,7 +50,9 @@ func (e *evolution) offspring(n int) [][]int {
 	p := newPlaces(e.h, n)
 	for tries := 0; tries < 2*n && !p.full() && len(parents) > 0; tries++ {
 		place := e.cross(e.pick(parents), e.pick(parents))
-		e.mutate(place, 1+e.h.src.IntN(2))
+		for range 1 + e.h.src.IntN(2) {
+			e.h.move(place)
+		}
 		p.add(place)
 	}
 	if len(p.list) == 0 {
@@ -73,24 +75,6 @@ func (e *evolution) cross(a, b []int) []int {
 		}
 	}
 	return place
-}
-
-// mutate moves about so many places: an ordered one mostly by one or two steps, others to any.
-func (e *evolution) mutate(place []int, moves int) {
-	for range moves {
-		i := e.h.src.IntN(len(place))
-		d := e.h.space.Dimensions[i]
-		if d.Values == nil {
-			place[i] = e.h.src.IntN(d.Size)
-			continue
-		}
-		// Steps of half the dimension are as likely as those of a quarter, an eighth, and so on down to one.
-		step := 1 << e.h.src.IntN(1+int(math.Log2(float64(max(1, d.Size/2)))))
-		if e.h.src.IntN(2) == 0 {
-			step = -step
-		}
-		place[i] = min(max(place[i]+step, 0), d.Size-1)
-	}
 }
 
 // rankResults orders results that succeeded, the best first: by constraint violation, then by fronts of mutual

@@ -38,6 +38,9 @@ func TestFrontierIsFound(t *testing.T) {
 		points := tb.points * 15 / 100
 		for _, strategy := range []string{"refine", "evolve", "bayes", "random"} {
 			t.Run(name+"/"+strategy, func(t *testing.T) {
+				if *seeds == 1 && strategy != "refine" && name != "gpus" {
+					t.Skip("takes seconds; run with -seeds 5")
+				}
 				least, reached := 1.0, []int{}
 				for seed := range uint64(*seeds) {
 					found, at := tb.search(t, tb.strategy(strategy, points, 1000*seed), points, truth)

@@ -58,3 +58,35 @@ func TestHalvingRounds(t *testing.T) {
 		}
 	})
 }
+
+// TestHalvingFindsTheFrontier is the promise of docs/search.md: for 15 % of the work of all points the frontier has 99 % of
+// the hypervolume of the true one.
+func TestHalvingFindsTheFrontier(t *testing.T) {
+	whole := readTable(t, "halving-1")
+	tables := []*table{readTable(t, "halving-27"), readTable(t, "halving-9"), readTable(t, "halving-3"), whole}
+	truth, found := whole.whole(), fronts{}
+	budget := .15 * float64(whole.points)
+	for seed := range uint64(*seeds) {
+		s := NewSplit(whole.space, whole.along, func(space Space, part int) Strategy {
+			return NewHalving(space, HalvingOptions{Cost: budget / whole.space.Parts(whole.along)}, seed+uint64(part))
+		})
+		cost := 0.0
+		drive(t, s, 64, func(trial Trial) Result {
+			cost += trial.Fidelity
+			round := int(math.Round(math.Log(27*trial.Fidelity) / math.Log(3)))
+			r, ok := tables[round].results[keyOf(trial.Place)]
+			if !ok {
+				t.Fatalf("%v does not exist", trial)
+			}
+			if r.Trial = trial; trial.Fidelity == 1 {
+				found.add(whole.along, r)
+			}
+			return r
+		})
+		share := found.share(truth)
+		t.Logf("cost %.1f of %d: %.2f %%", cost, whole.points, 100*share)
+		if share < .99 || cost > budget {
+			t.Errorf("seed %d: %.2f %% of the hypervolume for a cost of %.1f, want 99 %% for %.1f", seed, 100*share, cost, budget)
+		}
+	}
+}
