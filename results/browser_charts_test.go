@@ -85,6 +85,21 @@ func clearSelection(b *pagetest.Browser, all int) {
 	}
 }
 
+// see scrolls to an element: charts are drawn when they are seen.
+func see(b *pagetest.Browser, selector string) {
+	b.T.Helper()
+	b.Center(selector)
+	b.Settle()
+}
+
+// seeAll scrolls through the page.
+func seeAll(b *pagetest.Browser) {
+	b.T.Helper()
+	for _, id := range pagetest.Eval[[]string](b, `[...document.querySelectorAll("main > section[id]:not([hidden])")].map((e) => "#" + e.id)`) {
+		see(b, id)
+	}
+}
+
 // rowsOf counts the rows that a rule accepts.
 func rowsOf(d ReportData, accept func(row int) bool) int {
 	n := 0
@@ -99,6 +114,7 @@ func rowsOf(d ReportData, accept func(row int) bool) int {
 func ints(d ReportData, name string) []int64 { return d.Table.Column(name).Ints }
 
 func checkParallelKeyboard(t *testing.T, b *pagetest.Browser, d ReportData) {
+	see(b, "#parallel")
 	b.Do(chromedp.Focus(chromedp.CSS(`[data-handle="workers 0"]`)), chromedp.KeyEvent(kb.ArrowUp), chromedp.KeyEvent(kb.ArrowUp))
 	workers := ints(d, "workers")
 	if n, want := chosen(b), rowsOf(d, func(row int) bool { return workers[row] >= 4 }); n != want {
@@ -191,6 +207,7 @@ type heatCell struct {
 }
 
 func checkHeatMap(t *testing.T, b *pagetest.Browser, d ReportData) {
+	see(b, "#heatmap")
 	cells := pagetest.Eval[[]heatCell](b, `[...document.querySelectorAll("#heatmap td[data-cell]")].map((td) => ({ label: td.getAttribute("aria-label"), misses: td.classList.contains("misses") }))`)
 	if len(cells) != 4*13 {
 		t.Fatalf("%d cells; want 4 workers by 13 concurrencies", len(cells))
@@ -238,6 +255,7 @@ func checkHeatKeys(t *testing.T, b *pagetest.Browser, d ReportData) {
 }
 
 func checkMultiples(t *testing.T, b *pagetest.Browser, d ReportData) {
+	see(b, "#multiples")
 	b.Do(chromedp.Focus(chromedp.CSS(`.value-band[data-value^="workers "]`)), chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.Enter))
 	workers, throughput := ints(d, "workers"), d.Table.Column(DefaultObjectives()[0].Name)
 	want := rowsOf(d, func(row int) bool { return workers[row] == 2 && !throughput.Null[row] })
@@ -257,6 +275,7 @@ func checkMultiples(t *testing.T, b *pagetest.Browser, d ReportData) {
 }
 
 func checkBreakdown(t *testing.T, b *pagetest.Browser, d ReportData) {
+	see(b, "#breakdown")
 	rows := pagetest.Eval[[]int](b, `[...document.querySelectorAll(".bar-row")].map((r) => Number(r.dataset.row))`)
 	if len(rows) < 5 || len(rows) > 21 {
 		t.Fatalf("%d bars", len(rows))
@@ -281,6 +300,7 @@ func checkBreakdown(t *testing.T, b *pagetest.Browser, d ReportData) {
 }
 
 func checkTimelines(t *testing.T, b *pagetest.Browser, d ReportData) {
+	see(b, "#timelines")
 	if n := pagetest.Eval[int](b, `document.querySelectorAll(".timeline-line").length`); n != 2 {
 		t.Fatalf("%d lines; want one a point", n)
 	}

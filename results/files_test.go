@@ -410,6 +410,23 @@ func FuzzReadTable(f *testing.F) {
 	})
 }
 
+func BenchmarkReadParquet(b *testing.B) {
+	var rows []Row
+	for seed := uint64(0); len(rows) < 10_000; seed++ {
+		rows = append(rows, madeUpRows(seed)...)
+	}
+	path := filepath.Join(b.TempDir(), "results.parquet")
+	if err := WriteFile(path, func(w io.Writer) error { return WriteParquet(w, NewTable(rows, Metadata{})) }); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := ReadTable(path); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkWriteParquet(b *testing.B) {
 	var rows []Row
 	for seed := uint64(0); len(rows) < 10_000; seed++ {

@@ -49,7 +49,8 @@ func readParquet(r io.ReaderAt, size int64) (t *Table, err error) {
 
 // readParquetColumn appends the column's values; it trusts no count in the file, since a damaged one may name any.
 func readParquetColumn(f *parquet.File, index int, c *Column, decode func(parquet.Value) gridspec.Value) error {
-	buffer := make([]parquet.Value, 1024)
+	r := &columnReader{column: c, decode: decode, buffer: make([]parquet.Value, 1024), texts: map[string]string{}}
+	c.grow(int(min(f.NumRows(), mostGrown)))
 	for _, group := range f.RowGroups() {
 		pages := group.ColumnChunks()[index].Pages()
 		for {
@@ -58,7 +59,7 @@ func readParquetColumn(f *parquet.File, index int, c *Column, decode func(parque
 				break
 			}
 			if err == nil {
-				err = readParquetPage(page, buffer, c, decode)
+				err = r.read(page)
 				parquet.Release(page)
 			}
 			if err != nil {
@@ -75,15 +76,23 @@ func readParquetColumn(f *parquet.File, index int, c *Column, decode func(parque
 	return nil
 }
 
-func readParquetPage(page parquet.Page, buffer []parquet.Value, c *Column, decode func(parquet.Value) gridspec.Value) error {
+// mostGrown bounds the room that is made at once for values which a file only announces.
+const mostGrown = 1 << 20
+
+// columnReader appends the values of pages to a column.
+type columnReader struct {
+	column *Column
+	decode func(parquet.Value) gridspec.Value
+	buffer []parquet.Value
+	texts  map[string]string // that have occurred, since most repeat
+}
+
+func (r *columnReader) read(page parquet.Page) error {
 	values := page.Values()
 	for {
-		n, err := values.ReadValues(buffer)
-		for _, v := range buffer[:n] {
-			c.appendNull()
-			if !v.IsNull() {
-				c.Set(c.Len()-1, decode(v))
-			}
+		n, err := values.ReadValues(r.buffer)
+		for _, v := range r.buffer[:n] {
+			r.append(v)
 		}
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -92,6 +101,37 @@ func readParquetPage(page parquet.Page, buffer []parquet.Value, c *Column, decod
 			return err
 		}
 	}
+}
+
+// append appends a value; texts and reals, which most columns hold, without a detour.
+func (r *columnReader) append(v parquet.Value) {
+	c := r.column
+	switch {
+	case v.IsNull():
+		c.appendNull()
+	case v.Kind() == parquet.Double && !math.IsNaN(v.Double()):
+		c.Null, c.Floats = append(c.Null, false), append(c.Floats, v.Double())
+	case v.Kind() == parquet.ByteArray && c.Kind == gridspec.KindString:
+		c.Null, c.Strings = append(c.Null, false), append(c.Strings, r.text(v.ByteArray()))
+	default:
+		c.appendNull()
+		c.Set(c.Len()-1, r.decode(v))
+	}
+}
+
+// mostTexts bounds the texts of a column that are remembered.
+const mostTexts = 1 << 12
+
+// text returns a text, in the memory of an equal one that came before.
+func (r *columnReader) text(b []byte) string {
+	if s, ok := r.texts[string(b)]; ok {
+		return s
+	}
+	s := string(b)
+	if len(r.texts) < mostTexts {
+		r.texts[s] = s
+	}
+	return s
 }
 
 // parquetDecoder returns how to read a column's values and the kind they have, and false for nested columns and

@@ -287,8 +287,8 @@ type limitFamily struct {
 
 // limitFamilies are the figures that SLAs and budgets bound; of a latency the tail first, since that is what is promised.
 var limitFamilies = []limitFamily{
-	{"Time to first token", statisticsOf("ttft_ms")},
-	{"Time between tokens", append(statisticsOf("tpot_ms"), statisticsOf("itl_ms")...)},
+	{"First token", statisticsOf("ttft_ms")},
+	{"Time per token", append(statisticsOf("tpot_ms"), statisticsOf("itl_ms")...)},
 	{"Request latency", statisticsOf("e2e_latency_ms")},
 	{"GPUs", []string{"gpus", "mean_gpus"}},
 	{"Cost", []string{"cost_usd_per_mtok_output", "cost_usd_per_mtok_input", "cost_usd"}},

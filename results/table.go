@@ -3,6 +3,7 @@ package results
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -89,6 +90,21 @@ func (c *Column) Set(row int, v gridspec.Value) {
 		return
 	}
 	c.Null[row] = false
+}
+
+// grow makes room for n more rows.
+func (c *Column) grow(n int) {
+	c.Null = slices.Grow(c.Null, n)
+	switch c.Kind {
+	case gridspec.KindString:
+		c.Strings = slices.Grow(c.Strings, n)
+	case gridspec.KindInt:
+		c.Ints = slices.Grow(c.Ints, n)
+	case gridspec.KindFloat:
+		c.Floats = slices.Grow(c.Floats, n)
+	case gridspec.KindBool:
+		c.Bools = slices.Grow(c.Bools, n)
+	}
 }
 
 // appendNull adds a row without a value.

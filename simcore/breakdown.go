@@ -43,10 +43,10 @@ func latencyPartsOf(q, job *engine.Request, h *Handoff) LatencyParts {
 
 // withoutRounding makes parts 0 that differences of times have made a little less.
 func withoutRounding(p LatencyParts) LatencyParts {
-	for _, part := range []*float64{&p.QueueMs, &p.PrefillMs, &p.TransferMs, &p.DecodeMs, &p.StallMs} {
-		*part = max(0, *part)
+	return LatencyParts{
+		QueueMs: max(0, p.QueueMs), PrefillMs: max(0, p.PrefillMs), TransferMs: max(0, p.TransferMs),
+		DecodeMs: max(0, p.DecodeMs), StallMs: max(0, p.StallMs),
 	}
-	return p
 }
 
 // reportBreakdown adds where the time of completed requests went, and what limited the workers.

@@ -316,7 +316,7 @@ func optionalFigure(v *float64) string {
 }
 
 func (f *diffFlags) comparePoints(st *state, sides [2]side) (same bool, err error) {
-	a, b := sides[0], sides[1]
+	a, b, replicates := overReplicates(sides[0], sides[1])
 	d, err := compare.Points(a.table, a.row, b.table, b.row, compare.Options{Tolerance: f.tolerance, Metrics: f.chosen(sides, b.table.UsualMetrics())})
 	if err != nil {
 		return false, err
@@ -324,7 +324,7 @@ func (f *diffFlags) comparePoints(st *state, sides [2]side) (same bool, err erro
 	if f.json {
 		return d.Same(), printJSON(st, d)
 	}
-	lines := []string{"A: " + shortPoint(d.Before) + ", B: " + shortPoint(d.After)}
+	lines := []string{"A: " + shortPoint(d.Before) + ", B: " + shortPoint(d.After) + replicates}
 	if len(d.Settings) > 0 {
 		lines = append(lines, settingsTable(d.Settings))
 	} else {
@@ -335,6 +335,22 @@ func (f *diffFlags) comparePoints(st *state, sides [2]side) (same bool, err erro
 		lines = append(lines, "B: "+visible(reason)+".")
 	}
 	return d.Same(), printLines(st, lines)
+}
+
+// overReplicates puts the mean of its replicates in the place of each point, unless both are replicates of one
+// configuration, and says so.
+func overReplicates(a, b side) (meanA, meanB side, note string) {
+	of, ofB := a.table.Candidates(), b.table.Candidates()
+	if a.table == b.table {
+		ofB = of
+	}
+	atA, atB := of.Of[a.row], ofB.Of[b.row]
+	runsA, runsB := len(of.Counted[atA]), len(ofB.Counted[atB])
+	if runsA == 1 && runsB == 1 || a.table == b.table && atA == atB {
+		return a, b, ""
+	}
+	note = fmt.Sprintf(", means of %d and %d replicates", runsA, runsB)
+	return side{a.name, of.Table, atA}, side{b.name, ofB.Table, atB}, note
 }
 
 func figuresTable(pairs []compare.FigurePair) string {

@@ -229,6 +229,9 @@ func (p answerText) sentences() []string {
 	best := p.a.Best
 	lines := []string{fmt.Sprintf("%d of %s %s; the best: %s.", p.a.Feasible, plural(p.a.Configurations, "configuration"),
 		map[bool]string{true: "keep all limits", false: "can be chosen from"}[len(p.r.Limits)+len(p.r.Budget) > 0], p.settings(best))}
+	if n := p.a.Rejecting; n > 0 {
+		lines = append(lines, plural(n, "configuration")+" left out since requests are rejected that others serve.")
+	}
 	lines = append(lines, p.binding()...)
 	lines = append(lines, p.noise()...)
 	lines = append(lines, p.nextText())

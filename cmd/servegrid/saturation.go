@@ -22,6 +22,8 @@ const edgeDoc = "Whether the point has the last value of the axis of a saturatio
 // edges are what a saturation search found, with the configurations by the values of their axes.
 type edges struct {
 	found []search.Edge
+	// unfinished counts the configurations whose edge the search did not find before it ended.
+	unfinished int
 	// byAxes is the number of the edge of a configuration.
 	byAxes map[string]int
 	axis   gridspec.Dimension
@@ -43,7 +45,14 @@ func (j *sweepJob) findEdges() error {
 }
 
 func (s *searchJob) edgesFound() (*edges, error) {
-	e := &edges{found: s.saturation.Edges(), byAxes: map[string]int{}}
+	e := &edges{byAxes: map[string]int{}}
+	for _, edge := range s.saturation.Edges() {
+		if edge.Found {
+			e.found = append(e.found, edge)
+		} else {
+			e.unfinished++
+		}
+	}
 	e.at = slices.IndexFunc(s.space.Dimensions, func(d gridspec.Dimension) bool { return indexOfAxis(d, s.spec.Axis) >= 0 })
 	e.axis = s.space.Dimensions[e.at]
 	for i, edge := range e.found {
@@ -152,6 +161,9 @@ func (e *edges) notes() []string {
 	}
 	add(never, "%s: no value of %s keeps the SLA.")
 	add(always, "%s: all values of %s keep the SLA, so the edge is further away.")
+	if e.unfinished > 0 {
+		out = append(out, fmt.Sprintf("%s: the search ended before the edge was found; run it again, with a larger search.points if it has one.", plural(e.unfinished, "configuration")))
+	}
 	if failed > 0 {
 		out = append(out, fmt.Sprintf("%s failed and counted as not keeping the SLA; their rows say why.", plural(failed, "point")))
 	}

@@ -301,7 +301,9 @@ func growth(rounds []sweep.Round) string {
 	}
 	text := "Hypervolume of its frontier: " + strings.Join(parts, ", ") + fmt.Sprintf(", 100 %% after %d.", rounds[n-1].Trials)
 	switch {
-	case idle > 0:
+	case idle == 1:
+		text += " The last round added less than 0.1 %."
+	case idle > 1:
 		text += fmt.Sprintf(" The last %s added less than 0.1 %%.", plural(idle, "round"))
 	default:
 		text += " It still grew in the last round; more points may find more."

@@ -24,16 +24,6 @@ func (f *specFlags) add(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&f.maxPoints, "max-points", 0, "refuse specs with more points than this; 0 means 1,000,000")
 }
 
-// loadChecked is load for commands that simulate or say whether a spec is sound: trace files are there too.
-func (f *specFlags) loadChecked(st *state, path string) (*gridspec.Spec, []gridspec.Point, error) {
-	spec, err := f.loadSpec(st, path)
-	if err != nil {
-		return nil, nil, err
-	}
-	points, err := f.expandChecked(spec, path)
-	return spec, points, err
-}
-
 // expandChecked expands a spec and looks for its trace files.
 func (f *specFlags) expandChecked(spec *gridspec.Spec, path string) ([]gridspec.Point, error) {
 	points, err := f.expand(spec, path)

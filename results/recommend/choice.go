@@ -11,16 +11,16 @@ import (
 // group is the configurations of one traffic.
 type group struct {
 	*scale
-	// rows are those that the request selects, ok those of them that were simulated.
-	rows, ok []int
-	// bounds are limits, then budget, then what the group itself demands.
+	// rows are those that the request selects, simulated those of them that ran to an end.
+	rows, simulated []int
+	// ok are those of the simulated that can be chosen from: all but the ones that drop requests, where others do not.
+	ok []int
+	// bounds are limits, then budget.
 	bounds []results.Constraint
-	keeps  [][]bool
-	kept   [][]bool
 }
 
 func (s *scale) group(rows []int) *group {
-	g := &group{scale: s, bounds: s.constraints(), keeps: slices.Clone(s.keeps), kept: slices.Clone(s.kept)}
+	g := &group{scale: s, bounds: s.constraints()}
 	g.rows = slices.DeleteFunc(slices.Clone(rows), func(row int) bool {
 		for i, c := range g.bounds {
 			if s.selects(c) && !g.keeps[i][row] {
@@ -29,26 +29,15 @@ func (s *scale) group(rows []int) *group {
 		}
 		return false
 	})
-	g.ok = slices.DeleteFunc(slices.Clone(g.rows), func(row int) bool { return !s.ok[row] })
-	g.serveAll()
-	return g
-}
-
-// serveAll demands that no request is dropped, when some configuration of the group drops none and others do: those do
-// less work.
-func (g *group) serveAll() {
+	g.simulated = slices.DeleteFunc(slices.Clone(g.rows), func(row int) bool { return !s.ok[row] })
+	g.ok = g.simulated
 	rejected := g.optional("rejected_requests")
-	none := slices.ContainsFunc(g.ok, func(row int) bool { return rejected[row] == 0 })
-	some := slices.ContainsFunc(g.ok, func(row int) bool { return rejected[row] > 0 })
-	if g.request.AllowRejected || !none || !some {
-		return
+	drops := func(row int) bool { return rejected[row] > 0 }
+	serves := slices.ContainsFunc(g.ok, func(row int) bool { return !drops(row) })
+	if serves && !g.request.AllowRejected {
+		g.ok = slices.DeleteFunc(slices.Clone(g.ok), drops)
 	}
-	bound := results.Constraint{Column: "rejected_requests", Operator: "<=", Bound: gridspec.Value{Kind: gridspec.KindInt}}
-	keeps, err := results.Feasible(g.table, []results.Constraint{bound})
-	kept, rowsErr := results.Feasible(g.scale.rows, []results.Constraint{bound})
-	if err == nil && rowsErr == nil {
-		g.bounds, g.keeps, g.kept = append(g.bounds, bound), append(g.keeps, keeps), append(g.kept, kept)
-	}
+	return g
 }
 
 // isBudget reports whether a constraint, by its place, is one of the budget.

@@ -1,6 +1,7 @@
 package recommend
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -161,4 +162,25 @@ func isLoad(c *results.Column) bool {
 
 func namedLike(name string, settings []string) bool {
 	return slices.ContainsFunc(settings, func(s string) bool { return name == s || strings.HasSuffix(name, "_"+s) })
+}
+
+// otherLoads cautions that configurations under different loads were compared, unless a limit chooses one.
+func (s *scale) otherLoads() []string {
+	var out []string
+	for _, c := range s.table.Columns {
+		chosen := slices.ContainsFunc(s.request.Limits, func(l results.Constraint) bool { return l.Column == c.Name })
+		if !isLoad(c) || chosen || slices.Contains(s.request.By, c.Name) {
+			continue
+		}
+		var first, values = "", map[string]bool{}
+		for row := range c.Len() {
+			if text := c.Text(row); text != "" && !values[text] {
+				first, values[text] = cmp.Or(first, text), true
+			}
+		}
+		if len(values) > 1 {
+			out = append(out, fmt.Sprintf("Loads differ (%s): the best of all of them is named. A constraint such as %s == %s chooses one.", c.Name, c.Name, first))
+		}
+	}
+	return out
 }

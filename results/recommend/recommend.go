@@ -54,6 +54,8 @@ type Answer struct {
 	Configurations int `json:"configurations"`
 	Simulated      int `json:"simulated"`
 	Feasible       int `json:"feasible"`
+	// Rejecting are left out since they drop requests that others serve.
+	Rejecting int `json:"rejecting"`
 	// Best is the recommended configuration; nil when none is feasible.
 	Best *Choice `json:"best"`
 	// RunnersUp differ from the best and from each other in more than a knob, best first.
@@ -168,7 +170,7 @@ func For(t *results.Table, r Request) (*Recommendation, error) {
 	}
 	out := &Recommendation{
 		Objective: r.Objective, Limits: slices.Clone(r.Limits), Budget: slices.Clone(r.Budget), Answers: []Answer{},
-		Cautions: s.candidates.Cautions(s.analysis()),
+		Cautions: append(s.otherLoads(), s.candidates.Cautions(s.analysis())...),
 	}
 	for _, rows := range groups {
 		out.Answers = append(out.Answers, s.answer(rows))
@@ -179,7 +181,7 @@ func For(t *results.Table, r Request) (*Recommendation, error) {
 // answer recommends for the rows of one traffic.
 func (s *scale) answer(rows []int) Answer {
 	g := s.group(rows)
-	a := Answer{Configurations: len(g.rows), Simulated: len(g.ok), RunnersUp: []Alternative{}}
+	a := Answer{Configurations: len(g.rows), Simulated: len(g.simulated), Rejecting: len(g.simulated) - len(g.ok), RunnersUp: []Alternative{}}
 	for _, name := range s.request.By {
 		a.Traffic = append(a.Traffic, Setting{name, s.table.Column(name).Text(rows[0])})
 	}

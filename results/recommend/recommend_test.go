@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"math"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -416,5 +418,47 @@ func TestTheBudgetIsOnThePeakWhereThatDiffers(t *testing.T) {
 	table.Add(column("peak_gpus", results.RoleMetric, 1, 1, 6, 4, 1, 2, nil))
 	if got := GPUBudget(table, 4); got.String() != "peak_gpus <= 4" {
 		t.Errorf("got %s though the planner added workers", got)
+	}
+}
+
+func TestSeveralLoadsAreACaution(t *testing.T) {
+	table := cluster()
+	table.Add(column("concurrency", results.RoleAxis, 8, 8, 8, 8, 16, 16, nil))
+	for limit, want := range map[string]int{"gpus >= 1": 1, "concurrency == 8": 0, "concurrency <= 8": 0} {
+		got, err := For(table, cheapest(t, limit))
+		if err != nil {
+			t.Fatal(err)
+		}
+		loads := slices.DeleteFunc(got.Cautions, func(c string) bool { return !strings.HasPrefix(c, "Loads differ (concurrency)") })
+		if len(loads) != want {
+			t.Errorf("%s: cautions %q", limit, got.Cautions)
+		}
+	}
+}
+
+// BenchmarkFor answers from 100,000 rows with eight axes.
+func BenchmarkFor(b *testing.B) {
+	const n = 100_000
+	numbers := func(name string, role results.Role, of func(i int) any) *results.Column {
+		values := make([]any, n)
+		for i := range values {
+			values[i] = of(i)
+		}
+		return column(name, role, values...)
+	}
+	columns := []*results.Column{
+		numbers("id", results.RolePoint, func(i int) any { return strconv.Itoa(i) }),
+		numbers("gpus", results.RolePoint, func(i int) any { return 1 + i%8 }),
+		numbers("cost_usd_per_mtok_output", results.RoleMetric, func(i int) any { return float64(i*7919%n) + 1 }),
+		numbers("p99_ttft_ms", results.RoleMetric, func(i int) any { return float64(i * 104729 % n) }),
+	}
+	for axis := range 8 {
+		columns = append(columns, numbers("axis"+strconv.Itoa(axis), results.RoleAxis, func(i int) any { return i >> (2 * axis) & 3 }))
+	}
+	table, r := &results.Table{Columns: columns}, cheapest(b, "p99_ttft_ms <= 50000")
+	for b.Loop() {
+		if _, err := For(table, r); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -36,10 +36,10 @@ function timesOf(row, inMs) {
 function makeBreakdown(element) {
   const parts = partsWithFigures();
   if (parts.length < 2) return null;
-  const view = { inMs: !parts.some((p) => p.share), both: parts.some((p) => p.share) && parts.some((p) => p.mean), of: 0, drawn: 0 };
+  const view = { inMs: !parts.some((p) => p.share), both: parts.some((p) => p.share) && parts.some((p) => p.mean) };
   function redraw() {
-    const { rows, of } = barRows();
-    [view.of, view.drawn] = [of, rows.length];
+    const { rows } = barRows();
+    view.least = element.clientWidth < 620 ? 0.18 : 0.075; // of the bar, so that its figure fits
     const times = rows.map((row) => timesOf(row, view.inMs));
     const totals = times.map((parts) => parts.reduce((sum, p) => sum + p.length, 0));
     const longest = Math.max(...totals, 1e-9);
@@ -48,8 +48,9 @@ function makeBreakdown(element) {
       rows.length === 0 ? html("p", { class: "muted" }, "No chosen point is on the frontier.") : null);
     if (focused !== undefined) element.querySelector(`[data-row="${focused}"]`)?.focus({ preventScroll: true });
   }
-  onChange(["bounds", "selection", "pin", "theme"], redraw);
-  redraw();
+  const ask = drawnWhenSeen(element, redraw);
+  onChange(["bounds", "selection", "pin", "theme"], ask);
+  ask();
   return { view, redraw };
 }
 
@@ -70,7 +71,7 @@ function barOf(row, parts, total, full, view) {
     type: "button", class: isPinned ? "bar-row pinned" : "bar-row", "data-row": row, "aria-pressed": String(isPinned), onclick: () => pin(row),
     "aria-label": `${configuration(row)}: ${words.join(", ")}${limit ? `; limited by ${limitText(limit)}` : ""}`, title: words.join(" · "),
   }, html("span", { class: "bar-name" }, configuration(row) || `point ${row + 1}`, isPinned && !frontierRows.has(row) ? html("small", {}, "not on the frontier") : null),
-  html("span", { class: "bar" }, parts.map((p) => html("span", { style: `width:${((100 * p.length) / full).toFixed(2)}%;background:${partColor(p.name)};color:${isBright(partColor(p.name)) ? "#000" : "#fff"}` }, p.length / full > 0.075 ? partText(p, total, view.inMs).replace(`${p.name} `, "") : null))),
+  html("span", { class: "bar" }, parts.map((p) => html("span", { style: `width:${((100 * p.length) / full).toFixed(2)}%;background:${partColor(p.name)};color:${isBright(partColor(p.name)) ? "#000" : "#fff"}` }, p.length / full > view.least ? partText(p, total, view.inMs).replace(`${p.name} `, "") : null))),
   html("span", { class: "bar-limit" }, limit ? limitText(limit) : "")));
 }
 

@@ -91,10 +91,11 @@ function makeHeatmap(element) {
       td.setAttribute("aria-selected", String(chosen));
     }
   }
-  onChange(["bounds", "theme"], redraw);
+  const ask = drawnWhenSeen(element, redraw);
+  onChange(["bounds", "theme"], ask);
   onChange(["selection"], markSelected);
-  onResize(element, redraw);
-  redraw();
+  onResize(element, ask);
+  ask();
   return { view, redraw };
 }
 

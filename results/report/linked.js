@@ -15,6 +15,21 @@ const soon = (() => {
   };
 })();
 
+// drawnWhenSeen returns what asks for a drawing: it is made at once where its element is on the screen or nearly so, and
+// otherwise when it comes there, so that charts out of sight cost nothing. On paper everything is seen.
+function drawnWhenSeen(element, draw) {
+  let near = false, due = false;
+  const ask = () => {
+    due = !near && !paper.printing;
+    if (!due) draw();
+  };
+  new IntersectionObserver((entries) => {
+    near = entries[entries.length - 1].isIntersecting;
+    if (near && due) ask();
+  }, { rootMargin: "200px 0px" }).observe(element);
+  return ask;
+}
+
 // placeBeside puts a tooltip beside a place on the screen, inside its element.
 function placeBeside(tip, element, { clientX, clientY }) {
   const box = element.getBoundingClientRect();
@@ -55,7 +70,7 @@ function drawParallelCard() {
     ["Point and settings", parallelChoices().filter((c) => c.role !== "axis" && c.role !== "metric")],
   ], chart.columns(), (column, on) => chart.choose(on ? [...chart.columns(), column] : chart.columns().filter((c) => c !== column))));
   const note = () => {
-    const shown = Number(byID("parallel").dataset.lines);
+    const shown = candidateRows.reduce((n, row) => n + (selection.touches(row) ? 1 : 0), 0);
     byID("parallel-note").textContent = `A line is a point. Drag along an axis to choose points${selection.active() ? ` · ${plural(shown, "point")} chosen` : ""}${shown > mostLines ? ` · ${mostLines.toLocaleString("en-US")} drawn` : ""}.`;
   };
   menu();
@@ -86,13 +101,15 @@ function drawHeatCard() {
 }
 
 function drawMultiplesCard() {
-  const redraw = () => {
-    byID("multiples-note").textContent = multiplesNote();
-    return drawMultiples(byID("multiples"));
-  };
-  byID("multiples-card").hidden = !redraw();
-  onChange(["selection", "bounds"], redraw);
-  onResize(byID("multiples"), redraw);
+  const element = byID("multiples");
+  byID("multiples-card").hidden = variedAxes.length === 0 || report.objectives.every((o) => !columnsByName.has(o.name));
+  const ask = drawnWhenSeen(element, () => drawMultiples(element));
+  const note = () => { byID("multiples-note").textContent = multiplesNote(); };
+  onChange(["selection", "bounds", "theme"], ask);
+  onChange(["selection"], note);
+  onResize(element, ask);
+  ask();
+  note();
 }
 
 function drawBreakdownCard() {
@@ -100,7 +117,8 @@ function drawBreakdownCard() {
   byID("breakdown-card").hidden = bars === null;
   if (bars === null) return;
   const note = () => {
-    byID("breakdown-note").textContent = `Means over the completed requests of the pinned point and of ${bars.view.of > mostBars ? `${mostBars} of the ${bars.view.of} points` : "the points"} on the frontier; on the right what limits them.`;
+    const { of } = barRows();
+    byID("breakdown-note").textContent = `Means over the completed requests of the pinned point and of ${of > mostBars ? `${mostBars} of the ${of} points` : "the points"} on the frontier; on the right what limits them.`;
   };
   const controls = () => fill(byID("breakdown-controls"), bars.view.both ? ["Shares", "Times"].map((label, i) => toggle(label, bars.view.inMs === (i === 1), () => {
     bars.view.inMs = i === 1;

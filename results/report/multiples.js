@@ -2,12 +2,11 @@
 
 const cell = { height: 158, left: 40, right: 6, top: 8, bottom: 44, narrowest: 190 };
 const mostPositions = 24;
-const mostDots = 3000;
+const mostDots = 2000;
 
-// drawMultiples fills the element and returns whether there was anything to draw.
 function drawMultiples(element) {
   const objectives = report.objectives.map((o) => columnsByName.get(o.name)).filter((c) => c);
-  if (variedAxes.length === 0 || objectives.length === 0) return false;
+  if (variedAxes.length === 0) return;
   const gap = 22;
   const width = Math.max(cell.narrowest, Math.min(420, Math.floor((element.clientWidth - gap * (variedAxes.length - 1)) / variedAxes.length)));
   const rows = objectives.map((objective) => [
@@ -17,7 +16,6 @@ function drawMultiples(element) {
   const focused = element.contains(document.activeElement) ? document.activeElement.dataset.value : undefined;
   fill(element, html("div", { class: "multiples-grid", style: `grid-template-columns: repeat(${variedAxes.length}, ${width}px)` }, rows));
   if (focused !== undefined) [...element.querySelectorAll("[data-value]")].find((band) => band.dataset.value === focused)?.focus({ preventScroll: true });
-  return true;
 }
 
 // multiplesNote says what the dots and the line are.

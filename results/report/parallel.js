@@ -29,7 +29,8 @@ function makeParallel(element) {
   const stage = html("div", { class: "parallel-stage" }, heads, all, chosen, root);
   fill(element, html("div", { class: "parallel-scroll" }, stage), tip);
   const place = new Map(candidateRows.map((row, i) => [row, i]));
-  let layout = null, painters = [];
+  let layout = null;
+  const painters = { all() {}, chosen() {} };
 
   // points of a row's line; a gap where it has no value.
   const line = (row) => view.columns.map((c, i) => [layout.x(i), layout.y(axisFor(c).shares[place.get(row)])]);
@@ -69,12 +70,18 @@ function makeParallel(element) {
   function drawHeads() {
     fill(heads, view.columns.map((c, i) => parallelHead(c, i, layout, reorder)));
   }
+  // drawLines draws all lines, which a selection only fades, and drawChosen the chosen ones above them.
   function drawLines() {
-    for (const stop of painters) stop();
-    const rows = candidateRows.filter((row) => statusOf(row) === "ok" && colours.shown(row));
-    layout.drawn = selection.active() ? rows.filter((row) => selection.touches(row)) : rows;
+    layout.rows = candidateRows.filter((row) => statusOf(row) === "ok" && colours.shown(row));
+    painters.all();
+    painters.all = paintLines(all, layout, lineStyles(thinned(layout.rows)), line);
+    drawChosen();
+  }
+  function drawChosen() {
+    layout.drawn = selection.active() ? layout.rows.filter((row) => selection.touches(row)) : layout.rows;
     all.classList.toggle("faded", selection.active());
-    painters = [paintLines(all, layout, lineStyles(thinned(rows)), line), paintLines(chosen, layout, selection.active() ? lineStyles(thinned(layout.drawn)) : [], line)];
+    painters.chosen();
+    painters.chosen = paintLines(chosen, layout, selection.active() ? lineStyles(thinned(layout.drawn)) : [], line);
     element.dataset.lines = layout.drawn.length;
   }
   function redraw() {
@@ -93,7 +100,7 @@ function makeParallel(element) {
     fill(tip, pointTip(row, view.columns));
     placeBeside(tip, element, event);
   }
-  stage.addEventListener("pointermove", (event) => { if (event.buttons === 0) hover(nearestLine(layout, view.columns.map(axisFor), place, stage, event), event); });
+  stage.addEventListener("pointermove", (event) => { if (event.buttons === 0 && layout) hover(nearestLine(layout, view.columns.map(axisFor), place, stage, event), event); });
   stage.addEventListener("pointerleave", () => hover(null));
   stage.addEventListener("click", (event) => {
     if (view.hovered !== null && !event.target.closest(".brush-area, button")) pin(view.hovered);
@@ -101,13 +108,16 @@ function makeParallel(element) {
   onChange(["selection"], () => {
     if (selection.of("parallel") === null && view.ranges.size > 0) {
       view.ranges.clear();
-      drawAxes();
+      if (layout) drawAxes();
     }
   });
-  onChange(["selection", "bounds", "colours", "theme"], drawLines);
-  onChange(["pin"], () => mark("line-pinned", pinned()));
-  onResize(element, redraw);
-  redraw();
+  const ask = drawnWhenSeen(element, redraw);
+  const askForLines = drawnWhenSeen(element, () => { if (layout) drawLines(); }), askForChosen = drawnWhenSeen(element, () => { if (layout) drawChosen(); });
+  onChange(["bounds", "colours", "theme"], askForLines);
+  onChange(["selection"], askForChosen);
+  onChange(["pin"], () => { if (layout) mark("line-pinned", pinned()); });
+  onResize(element, ask);
+  ask();
   return {
     columns: () => view.columns,
     choose(columns) {
@@ -156,13 +166,15 @@ function parallelHead(column, at, layout, reorder) {
 // thinned keeps at most mostLines rows, evenly.
 const thinned = (rows) => (rows.length <= mostLines ? rows : Array.from({ length: mostLines }, (_, i) => rows[Math.floor((i * rows.length) / mostLines)]));
 
-// lineStyles orders the lines: what misses the bounds at the bottom, the frontier on top.
+// lineStyles orders the lines: what misses the bounds at the bottom, the frontier on top, and between them an even choice
+// first, so that what is drawn looks like the whole soon.
 function lineStyles(rows) {
   const alpha = Math.min(0.7, Math.max(0.04, 7 / Math.sqrt(rows.length)));
   const faint = getComputedStyle(document.body).getPropertyValue("--faint").trim();
   const style = (row) => (frontierRows.has(row) ? { rank: 2, color: colours.of(row), alpha: 0.95, width: 1.9 }
     : infeasibleRows.has(row) ? { rank: 0, color: faint, alpha: alpha * 0.55, width: 1 } : { rank: 1, color: colours.of(row), alpha, width: 1.1 });
-  return rows.map((row) => ({ row, ...style(row) })).sort((a, b) => a.rank - b.rank || (a.color < b.color ? -1 : a.color > b.color ? 1 : a.row - b.row));
+  const choices = Math.ceil(rows.length / 600);
+  return rows.map((row, i) => ({ row, choice: i % choices, ...style(row) })).sort((a, b) => a.rank - b.rank || a.choice - b.choice || (a.color < b.color ? -1 : a.color > b.color ? 1 : a.row - b.row));
 }
 
 // lineSegments cuts a line where a value is missing.
@@ -177,7 +189,8 @@ function lineSegments(points) {
 
 const linesAtOnce = 24;
 
-// paintLines draws lines, some milliseconds a frame, and returns what stops it. On paper there is no next frame.
+// paintLines draws lines, as many a frame as frames stay short with, and returns what stops it. A browser may draw a frame
+// long after the calls for it return, so the time between frames counts. On paper there is no next frame.
 function paintLines(canvas, layout, lines, line) {
   const dense = window.devicePixelRatio || 1;
   canvas.width = Math.round(layout.width * dense);
@@ -187,7 +200,7 @@ function paintLines(canvas, layout, lines, line) {
   const pen = canvas.getContext("2d");
   pen.scale(dense, dense);
   pen.lineJoin = "round";
-  let at = 0, stopped = false;
+  let at = 0, stopped = false, batch = 300, before = performance.now();
   const stroke = () => {
     const first = lines[at];
     [pen.strokeStyle, pen.globalAlpha, pen.lineWidth] = [first.color, first.alpha, first.width];
@@ -195,13 +208,15 @@ function paintLines(canvas, layout, lines, line) {
     for (const end = at + linesAtOnce; at < lines.length && at < end && lines[at].rank === first.rank && lines[at].color === first.color; at++) traceLine(pen, line(lines[at].row));
     pen.stroke();
   };
-  const frame = () => {
+  const frame = (now) => {
     if (stopped) return;
-    const until = performance.now() + (paper.printing ? Infinity : 9);
-    while (at < lines.length && performance.now() < until) stroke();
+    if (at > 0) batch = now - before > 34 ? Math.max(100, batch / 2) : Math.min(6000, batch * 1.5);
+    before = now;
+    const end = paper.printing ? lines.length : at + batch;
+    while (at < lines.length && at < end) stroke();
     if (at < lines.length) requestAnimationFrame(frame);
   };
-  frame();
+  frame(before);
   return () => { stopped = true; };
 }
 

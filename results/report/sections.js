@@ -60,7 +60,7 @@ function drawFailures(setFilter) {
   for (let row = 0; row < report.rows; row++) {
     if (statusOf(row) === "ok") continue;
     const reason = (reasons && reasons.values[row]) || "unknown";
-    const error = (errors && errors.values[row]) || "";
+    const error = statusOf(row) === "stopped" ? "The SLA could no longer be kept; the column error says which bound was lost when." : (errors && errors.values[row]) || "";
     const key = JSON.stringify([statusOf(row), reason, error]);
     if (!groups.has(key)) groups.set(key, { status: statusOf(row), reason, error, rows: [] });
     groups.get(key).rows.push(row);

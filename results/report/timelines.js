@@ -29,9 +29,10 @@ function makeTimelines(element) {
     if (focused !== undefined) plots.querySelector(`[data-figure="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
     moveTo(view.at);
   }
-  onChange(["pin", "selection", "theme"], redraw);
-  onResize(element, redraw);
-  redraw();
+  const ask = drawnWhenSeen(element, redraw);
+  onChange(["pin", "selection", "theme"], ask);
+  onResize(element, ask);
+  ask();
   return { points };
 }
 

@@ -81,7 +81,7 @@ var known = []struct {
 	f            func(x []float64) float64
 	first, total []float64
 	pair         map[[2]string]float64
-	// sampled is how near a fit to 400 points must come; 0 where sums of polynomials of two axes cannot.
+	// sampled is how near a fit to 300 points must come; 0 where sums of polynomials of two axes cannot.
 	sampled float64
 }{
 	{
@@ -146,14 +146,14 @@ func gTotal() []float64 {
 func TestKnownFunctions(t *testing.T) {
 	for _, test := range known {
 		t.Run(test.name, func(t *testing.T) {
-			levels := map[int]int{3: 32, 4: 16}[len(test.axes)]
+			levels := map[int]int{3: 20, 4: 12}[len(test.axes)]
 			whole := analysed(t, made(test.axes, grid(len(test.axes), levels, test.low, test.high), test.f), Options{})
 			checkIndices(t, whole, test.first, test.total, test.pair, 0.012)
 			if whole.Method != MethodExact || whole.Explained != 1 {
 				t.Errorf("a full grid is %s, %v explained", whole.Method, whole.Explained)
 			}
 			rng := rand.New(rand.NewPCG(1, 2))
-			part := analysed(t, made(test.axes, hypercube(rng, len(test.axes), 400, test.low, test.high), test.f), Options{})
+			part := analysed(t, made(test.axes, hypercube(rng, len(test.axes), 300, test.low, test.high), test.f), Options{Resamples: 10})
 			checkIndices(t, part, test.first, test.total, test.pair, test.sampled)
 			if part.Method != MethodFitted || part.Explained < 0.9 {
 				t.Errorf("a sample is %s, %v explained", part.Method, part.Explained)

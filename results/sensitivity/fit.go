@@ -72,8 +72,9 @@ func (p *predictors) choose(y []float64, use []int) []int {
 	best, bestAt, since := q.error(), 0, 0
 	var chosen []int
 	taken := make([]bool, len(p.blocks))
+	sizes := p.sizes(use)
 	for since < patience && len(q.columns) < mostTerms {
-		at := p.strongest(q, use, taken)
+		at := p.strongest(q, use, sizes, taken)
 		if at < 0 {
 			break
 		}
@@ -98,21 +99,34 @@ func (p *predictors) choose(y []float64, use []int) []int {
 	return chosen[:bestAt]
 }
 
+// sizes are the sums of squares of the functions over the cells named by use.
+func (p *predictors) sizes(use []int) [][]float64 {
+	out := make([][]float64, len(p.columns))
+	for i, columns := range p.columns {
+		out[i] = make([]float64, len(columns))
+		for n, column := range columns {
+			for _, cell := range use {
+				out[i][n] += column[cell] * column[cell]
+			}
+		}
+	}
+	return out
+}
+
 // strongest is the block that explains the most of what is left, by each of its functions.
-func (p *predictors) strongest(q *orthogonal, use []int, taken []bool) int {
+func (p *predictors) strongest(q *orthogonal, use []int, sizes [][]float64, taken []bool) int {
 	best, at := 0.0, -1
 	for i, columns := range p.columns {
 		if taken[i] {
 			continue
 		}
 		gain := 0.0
-		for _, column := range columns {
-			along, size := 0.0, 0.0
-			for n, cell := range use {
-				along += column[cell] * q.residual[n]
-				size += column[cell] * column[cell]
+		for n, column := range columns {
+			along := 0.0
+			for at, cell := range use {
+				along += column[cell] * q.residual[at]
 			}
-			if size > 0 {
+			if size := sizes[i][n]; size > 0 {
 				gain += along * along / size
 			}
 		}

@@ -63,7 +63,6 @@ type backlogView struct {
 	of      *Backlog
 	changes int
 	past    exact.Sum // the time in which anything waited, until it looked last
-	before  exact.Sum // the same of the look before, for its memory
 }
 
 // look adds the time since it looked last in which anything waited to a sum, or to none if that is nil.
@@ -78,23 +77,24 @@ func (v *backlogView) look(since, now float64, sum *exact.Sum) {
 		}
 		return
 	}
-	v.past, v.before = v.before, v.past
-	v.past.Set(&b.past)
+	before := v.past
+	v.past = b.past
 	if b.waiting > 0 {
 		v.past.AddTime(b.sinceMs, now)
 	}
 	if v.changes = b.changes; sum != nil {
 		sum.AddSum(&v.past, 1)
-		sum.AddSum(&v.before, -1)
+		sum.AddSum(&before, -1)
 	}
 }
 
 // constraint adds up what limits a worker. A limit is found when a pass is formed and holds until the next one is. Times are
 // added exactly, so that sums do not depend on how many passes are simulated at once.
 type constraint struct {
-	kept  backlogView // in the router
-	limit Limit
-	full  bool // what was begun last has as many requests as a batch may have
+	kept    backlogView // in the router
+	limit   Limit
+	full    bool // what was begun last has as many requests as a batch may have
+	watches bool // there is something to add up besides a limit: the router keeps requests, or prompts are on their way
 	// What was begun last lasts from begunMs to endMs, and all is added up to sinceMs.
 	begunMs, endMs, sinceMs float64
 	arriving                int // prompts whose KV blocks are on their way from prefill workers
@@ -104,25 +104,22 @@ type constraint struct {
 // begin notes what limits the pass, or the passes, from now to end. full says that they have as many requests as a batch may
 // have.
 func (c *constraint) begin(l Limit, full bool, now, end float64) {
-	c.addUp(now)
-	c.limit, c.full, c.begunMs, c.endMs = l, full, now, end
+	if c.limit != NoLimit || c.watches {
+		c.addUp(now)
+	}
+	c.limit, c.full, c.begunMs, c.sinceMs, c.endMs = l, full, now, now, end
 }
 
 // finish notes that what was begun has ended.
 func (c *constraint) finish(end float64) {
-	c.addUp(end)
+	if c.watches {
+		c.addUp(end)
+	}
 	c.endMs = end
 }
 
 // addUp adds up the time until now.
 func (c *constraint) addUp(now float64) {
-	if c.limit != NoLimit || c.arriving > 0 || c.kept.of != nil {
-		c.count(now)
-	}
-	c.sinceMs = now
-}
-
-func (c *constraint) count(now float64) {
 	idle := c.sinceMs >= c.endMs
 	if c.kept.of != nil {
 		var sum *exact.Sum
@@ -137,20 +134,16 @@ func (c *constraint) count(now float64) {
 	case idle && c.arriving > 0:
 		c.times[LimitTransfer].AddTime(c.sinceMs, now)
 	}
+	c.sinceMs = now
 }
 
 // waits notes that a request begins to wait at the given time. If that was during what was begun last, and that is full, it
-// waits for a place; what was begun may have been finished before that is told.
+// waits for a place; it may be told when that has ended.
 func (c *constraint) waits(at float64) {
-	at = max(at, c.begunMs)
 	if c.limit != NoLimit || !c.full || at >= c.endMs {
 		return
 	}
-	if c.sinceMs < c.endMs {
-		c.addUp(max(at, c.sinceMs))
-	} else {
-		c.times[LimitBatchSlots].AddTime(at, c.endMs)
-	}
+	c.addUp(max(at, c.sinceMs))
 	c.limit = LimitBatchSlots
 }
 
@@ -158,9 +151,18 @@ func (c *constraint) waits(at float64) {
 func (c *constraint) arrive(prompts int, now float64) {
 	c.addUp(now)
 	c.arriving += prompts
+	c.watches = true
+}
+
+// total is what limited the worker until what it began last ends.
+func (c *constraint) total() *LimitedTimes {
+	if c.limit != NoLimit && c.sinceMs < c.endMs {
+		c.addUp(c.endMs)
+	}
+	return &c.times
 }
 
 // restart makes another worker of this one, which goes on counting.
 func (c *constraint) restart(kept *Backlog) {
-	*c = constraint{kept: backlogView{of: kept}, times: c.times}
+	*c = constraint{kept: backlogView{of: kept}, watches: kept != nil, times: *c.total()}
 }

@@ -3,7 +3,7 @@ package engine
 // This file is what limits a worker with the SGLang-style scheduler.
 
 // Limited says what kept the worker from admitting requests. See [Worker].
-func (s *SGLang) Limited() *LimitedTimes { return &s.constraint.times }
+func (s *SGLang) Limited() *LimitedTimes { return s.constraint.total() }
 
 // Arriving tells that prompts are on their way from prefill workers. See [DecodeWorker].
 func (s *SGLang) Arriving(prompts int, now float64) { s.constraint.arrive(prompts, now) }

@@ -2,35 +2,48 @@
 // into parts.
 package exact
 
-import "math"
+import (
+	"math"
+	"math/big"
+)
 
-// Sum is an exact sum of finite numbers (Shewchuk, "Adaptive Precision Floating-Point Arithmetic and Fast Robust Geometric
-// Predicates", 1997). The zero value is 0.
+// Sum is an exact sum of finite numbers, fewer than 2^30 of them. The zero value is 0.
 type Sum struct {
-	// parts sum to the value. No two overlap, and the largest comes last.
-	parts []float64
+	// digits are those of the sum to the base 2^32, of which the first one counts multiples of 2^-1074, the least number. They
+	// are not carried over, and may be negative.
+	digits [digits]int64
 }
+
+const (
+	digitBits = 32
+	digitMask = 1<<digitBits - 1
+	digits    = (2046+52)/digitBits + 3
+	// fractionBits is the length of a number's fraction as it is stored, below the bit that is always set.
+	fractionBits = 52
+	leastBit     = 1074
+)
 
 // Add adds a number.
 func (s *Sum) Add(x float64) {
 	if x == 0 {
 		return
 	}
-	kept := s.parts[:0]
-	for _, p := range s.parts {
-		if math.Abs(x) < math.Abs(p) {
-			x, p = p, x
-		}
-		high := x + p
-		if low := p - (high - x); low != 0 {
-			kept = append(kept, low)
-		}
-		x = high
+	bits := math.Float64bits(x)
+	fraction, exponent := bits&(1<<fractionBits-1), bits>>fractionBits&2047
+	if exponent > 0 {
+		fraction |= 1 << fractionBits
+		exponent--
 	}
-	if x != 0 {
-		kept = append(kept, x)
+	at, shift := exponent/digitBits, exponent%digitBits
+	low, high := fraction&digitMask<<shift, fraction>>digitBits<<shift
+	first, second, third := int64(low&digitMask), int64(low>>digitBits+high&digitMask), int64(high>>digitBits)
+	if x < 0 {
+		first, second, third = -first, -second, -third
 	}
-	s.parts = kept
+	d := s.digits[at : at+3]
+	d[0] += first
+	d[1] += second
+	d[2] += third
 }
 
 // AddTime adds the time between two others.
@@ -40,34 +53,19 @@ func (s *Sum) AddTime(from, to float64) {
 }
 
 // AddSum adds another sum, times 1 or -1.
-func (s *Sum) AddSum(other *Sum, sign float64) {
-	for _, p := range other.parts {
-		s.Add(sign * p)
+func (s *Sum) AddSum(other *Sum, sign int64) {
+	for i, d := range other.digits {
+		s.digits[i] += sign * d
 	}
 }
 
-// Set makes the sum equal to another one.
-func (s *Sum) Set(other *Sum) { s.parts = append(s.parts[:0], other.parts...) }
-
 // Value is the number nearest to the sum, ties to even.
 func (s *Sum) Value() float64 {
-	n := len(s.parts)
-	if n == 0 {
-		return 0
+	sum, digit := new(big.Int), new(big.Int)
+	for i := len(s.digits) - 1; i >= 0; i-- {
+		sum.Add(sum.Lsh(sum, digitBits), digit.SetInt64(s.digits[i]))
 	}
-	n--
-	high, low := s.parts[n], 0.0
-	for n > 0 && low == 0 {
-		n--
-		x := high
-		high = x + s.parts[n]
-		low = s.parts[n] - (high - x)
-	}
-	// Where what is left lies just half-way between two numbers, the parts below decide.
-	if n > 0 && math.Signbit(low) == math.Signbit(s.parts[n-1]) && low != 0 {
-		if next := high + 2*low; next-high == 2*low {
-			return next
-		}
-	}
-	return high
+	exact := new(big.Float).SetInt(sum)
+	value, _ := exact.SetMantExp(exact, -leastBit).Float64()
+	return value
 }

@@ -20,24 +20,23 @@ func values(t *rapid.T) []float64 {
 	return rapid.SliceOfN(one, 0, 40).Draw(t, "values")
 }
 
-// TestSumIsExact compares with numbers of a thousand bits.
+// TestSumIsExact compares with numbers of three thousand bits.
 func TestSumIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var forth, back, twice Sum
-		want := new(big.Float).SetPrec(1000)
+		want := new(big.Float).SetPrec(3000)
 		all := values(t)
 		for i, v := range all {
 			forth.Add(v)
 			back.Add(all[len(all)-1-i])
 			twice.Add(2 * v)
-			want.Add(want, new(big.Float).SetPrec(1000).SetFloat64(v))
+			want.Add(want, new(big.Float).SetPrec(3000).SetFloat64(v))
 		}
 		nearest, _ := want.Float64()
 		if forth.Value() != nearest || back.Value() != nearest || twice.Value() != 2*nearest {
 			t.Fatalf("%v forth, %v back, %v for twice as much; want %v", forth.Value(), back.Value(), twice.Value(), nearest)
 		}
-		var copied Sum
-		copied.Set(&forth)
+		copied := forth
 		copied.AddSum(&back, -1)
 		if copied.Value() != 0 || forth.Value() != nearest {
 			t.Fatalf("a sum less itself is %v, and it has become %v", copied.Value(), forth.Value())

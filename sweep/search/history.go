@@ -14,14 +14,12 @@ type history struct {
 	asked   map[string]bool
 	allowed map[string]bool
 	results []Result
-	// at is the result of a place.
-	at map[string]int
 }
 
 func newHistory(space Space, seed uint64) *history {
 	return &history{
 		space: space, src: rand.New(rand.NewPCG(seed, 0x5ea4c4)),
-		asked: map[string]bool{}, allowed: map[string]bool{}, at: map[string]int{},
+		asked: map[string]bool{}, allowed: map[string]bool{},
 	}
 }
 
@@ -61,21 +59,7 @@ func (h *history) trial(place []int) Trial {
 }
 
 // tell adds results.
-func (h *history) tell(results []Result) {
-	for _, r := range results {
-		h.at[keyOf(r.Place)] = len(h.results)
-		h.results = append(h.results, r)
-	}
-}
-
-// resultAt returns what a place gave.
-func (h *history) resultAt(place []int) (Result, bool) {
-	i, ok := h.at[keyOf(place)]
-	if !ok {
-		return Result{}, false
-	}
-	return h.results[i], true
-}
+func (h *history) tell(results []Result) { h.results = append(h.results, results...) }
 
 // size is the number of places of the space, as far as a float can say.
 func (s Space) size() float64 {

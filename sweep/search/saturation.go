@@ -39,6 +39,8 @@ type Saturation struct {
 
 // Edge is what a [Saturation] found for one combination.
 type Edge struct {
+	// Found says that the edge was found; otherwise the search ended before, and it is somewhere between Place and Next.
+	Found bool
 	// Place is the combination, at the last value of the axis that keeps the constraints, or at the easiest one that was
 	// tried when Holds is false.
 	Place []int
@@ -263,7 +265,7 @@ func (e *edgeSearch) hear(r Result) {
 }
 
 func (e *edgeSearch) edge() Edge {
-	out := Edge{Holds: e.kept >= 0, Next: -1, Failed: e.failed, Trials: len(e.tried)}
+	out := Edge{Found: e.found, Holds: e.kept >= 0, Next: -1, Failed: e.failed, Trials: len(e.tried)}
 	if e.lost < len(e.s.order) {
 		out.Next = e.s.order[e.lost]
 	}

@@ -86,7 +86,7 @@ func TestSaturationFindsEdges(t *testing.T) {
 		found := map[int]Edge{}
 		for _, e := range s.Edges() {
 			found[e.Place[0]] = e
-			if len(e.Dips)+len(e.Regained)+e.Failed > 0 {
+			if len(e.Dips)+len(e.Regained)+e.Failed > 0 || !e.Found {
 				rt.Fatalf("%+v: the curve is monotone", e)
 			}
 		}
@@ -128,6 +128,21 @@ func TestSaturationFindsEdges(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestUnfinishedEdges checks that a search which ends early does not take what it knows by then for edges.
+func TestUnfinishedEdges(t *testing.T) {
+	space := Space{Dimensions: []Dimension{{Name: "rate", Size: 100, Values: numbers(100, func(i int) float64 { return float64(i) })}}}
+	s := NewSaturation(space, SaturationOptions{Axis: "rate"}, 0)
+	for range 3 {
+		trial := s.Ask(1)[0]
+		r := keeping(trial.Place[0] < 70)
+		r.Trial = trial
+		s.Tell([]Result{r})
+	}
+	if e := s.Edges()[0]; e.Found || e.Place[0] >= 70 || e.Next < 70 {
+		t.Errorf("edge %+v after 3 trials", e)
+	}
 }
 
 // TestSaturationTolerance checks that the search ends when the values around the edge are near enough.
