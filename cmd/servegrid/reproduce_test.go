@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -169,13 +170,15 @@ func reportCommands(t *testing.T, path string) []string {
 	if err := json.Unmarshal(data[1], &report); err != nil {
 		t.Fatal(err)
 	}
-	if report.Commands.Encoding != "u16" {
-		t.Fatalf("the commands are encoded as %q; the test reads u16", report.Commands.Encoding)
+	width := map[string]int{"u8": 1, "u16": 2, "u32": 4}[report.Commands.Encoding]
+	if width == 0 {
+		t.Fatalf("the commands are encoded as %q", report.Commands.Encoding)
 	}
 	var commands, words []string
-	for data := report.Commands.Data; len(data) > 0; data = data[2:] {
-		if code := binary.LittleEndian.Uint16(data); code > 0 {
-			words = append(words, report.Commands.Words[code-1])
+	for code := range slices.Chunk(report.Commands.Data, width) {
+		place := binary.LittleEndian.Uint32(append(slices.Clone(code), make([]byte, 4-width)...))
+		if place > 0 {
+			words = append(words, report.Commands.Words[place-1])
 			continue
 		}
 		commands, words = append(commands, strings.Join(words, " ")), nil
