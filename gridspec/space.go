@@ -63,14 +63,10 @@ func (f factor) dimension() Dimension {
 func (f factor) ordered(axis int) []float64 {
 	values := make([]float64, len(f.rows))
 	for i, row := range f.rows {
-		switch v := row.shown[axis]; v.Kind {
-		case KindInt:
-			values[i] = float64(v.Int)
-		case KindFloat:
-			values[i] = v.Float
-		default:
+		if !row.shown[axis].Kind.Numeric() {
 			return nil
 		}
+		values[i] = row.shown[axis].Float64()
 		if i > 1 && (values[i] > values[i-1]) != (values[1] > values[0]) || i > 0 && values[i] == values[i-1] {
 			return nil
 		}

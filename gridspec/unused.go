@@ -1,6 +1,8 @@
 package gridspec
 
 import (
+	"cmp"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -237,8 +239,38 @@ func (s *Spec) possible() []*Config {
 		}
 	}
 	add(option{})
-	s.eachRow(add)
+	rows := map[string]bool{}
+	s.eachRow(func(o option) {
+		if d := o.decisive(); !rows[d] {
+			rows[d] = true
+			add(o)
+		}
+	})
 	return out
+}
+
+// decisive is what an option sets, as far as it can decide about the use of other settings: of numbers that is their sign, so
+// that an axis of 100,000 rates counts once.
+func (o *option) decisive() string {
+	var b strings.Builder
+	for _, a := range o.set {
+		b.WriteString(a.key.path)
+		b.WriteByte('=')
+		switch v := a.value; {
+		case v.CanInt():
+			fmt.Fprint(&b, cmp.Compare(v.Int(), 0))
+		case v.CanUint():
+			fmt.Fprint(&b, cmp.Compare(v.Uint(), 0))
+		case v.CanFloat():
+			fmt.Fprint(&b, cmp.Compare(v.Float(), 0))
+		default:
+			fmt.Fprintf(&b, "%q", fmt.Sprint(v))
+		}
+	}
+	if o.workload != nil {
+		fmt.Fprintf(&b, "workload %s", o.workloadAt)
+	}
+	return b.String()
 }
 
 func (s *Spec) eachRow(visit func(option)) {

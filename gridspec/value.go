@@ -1,6 +1,7 @@
 package gridspec
 
 import (
+	"math"
 	"reflect"
 	"strconv"
 )
@@ -17,6 +18,20 @@ func (v Value) String() string {
 	}
 	return v.Str
 }
+
+// Float64 returns the value of a number; NaN for texts and booleans.
+func (v Value) Float64() float64 {
+	switch v.Kind {
+	case KindInt:
+		return float64(v.Int)
+	case KindFloat:
+		return v.Float
+	}
+	return math.NaN()
+}
+
+// Numeric reports whether values of the kind are numbers.
+func (k Kind) Numeric() bool { return k == KindInt || k == KindFloat }
 
 // Any returns the value as a bool, int64, float64 or string.
 func (v Value) Any() any {

@@ -2,7 +2,6 @@ package gridspec
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/servegrid/servegrid/simcore"
@@ -66,9 +65,11 @@ func (s *Spec) usesPolynomial() bool {
 	for _, f := range s.factors {
 		some, all := false, true
 		for _, o := range f.rows {
-			point := s.with(o)
 			decided := slices.ContainsFunc(o.set, decides)
-			some = some || decided && isPolynomial(&point)
+			if decided && !some {
+				point := s.with(o)
+				some = isPolynomial(&point)
+			}
 			all = all && decided
 		}
 		if some || all && len(f.rows) > 0 {
@@ -99,22 +100,33 @@ func isPolynomial(s *settings) bool {
 // variedBy returns the place of the key by which a factor varies a quantity; empty when it does not.
 func (s *Spec) variedBy(f factor, t trap) string {
 	at := ""
-	values := map[string]bool{}
 	for _, o := range f.rows {
-		point := s.with(o)
-		var measured []int
-		for _, pool := range point.config.Stages() {
-			measured = append(measured, t.measure(&pool.Stage))
-		}
-		values[fmt.Sprint(measured)] = true
 		for _, a := range o.set {
 			if at == "" && slices.Contains(t.keys, commonPath(a.key.path)) {
 				at = a.at[:len(a.at)-len(lastIndex(a.at))]
 			}
 		}
 	}
-	if len(values) < 2 {
+	if at == "" || !s.varies(f, t) {
 		return ""
 	}
 	return at
+}
+
+// varies reports whether a quantity differs between the rows of a factor.
+func (s *Spec) varies(f factor, t trap) bool {
+	var first []int
+	for _, o := range f.rows {
+		point := s.with(o)
+		var measured []int
+		for _, pool := range point.config.Stages() {
+			measured = append(measured, t.measure(&pool.Stage))
+		}
+		if first == nil {
+			first = measured
+		} else if !slices.Equal(measured, first) {
+			return true
+		}
+	}
+	return false
 }
