@@ -213,8 +213,11 @@ func (v *VLLM) Stuck(now float64) error {
 	if v.waiting.len() > 0 {
 		id := v.waiting.front()
 		r := &v.env.Requests[id]
-		why := fmt.Sprintf("it waits for %d KV blocks of %d tokens, and the pool has %d (engine.num_gpu_blocks)",
-			ceilDiv(r.length(), v.blockSize), v.blockSize, v.cache.Total())
+		needed := int(ceilDiv(r.length(), v.blockSize))
+		why := fmt.Sprintf("it waits for %d KV blocks of %d tokens, and the pool has %d (engine.num_gpu_blocks)", needed, v.blockSize, v.cache.Total())
+		if needed <= v.cache.Total() { // prompts that arrived from prefill workers have their blocks already
+			why += fmt.Sprintf(", of which %d are free: requests behind it hold the rest, and none of them can run before it", v.cache.Free())
+		}
 		if !v.env.Config.EnableChunkedPrefill && int(r.Input) > v.maxTokens {
 			why = fmt.Sprintf("its %d input tokens exceed the budget of a pass, %d (engine.max_num_batched_tokens), and chunked prefill is off",
 				r.Input, v.maxTokens)
