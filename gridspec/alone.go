@@ -2,13 +2,11 @@ package gridspec
 
 import (
 	"bytes"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/servegrid/servegrid/simcore"
-	"github.com/servegrid/servegrid/simcore/perfmodel/catalogue"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
@@ -141,15 +139,9 @@ func (t *specTree) stages(path string, given reflect.Value, wanted func(string, 
 	}
 }
 
-// prices writes the price of a GPU that is not that of the catalogue.
+// prices writes the prices that are not those of the catalogue.
 func (t *specTree) prices(p Point) {
-	price := p.GPUPrice.USDPerHour
-	if price <= 0 {
-		return
-	}
-	for _, pool := range p.Config.Stages() {
-		if gpu, err := catalogue.FindGPU(pool.Timing.GPU); pool.Timing.GPU != "" && (err != nil || gpu.USDPerHour != price) {
-			t.set(fmt.Sprintf("prices.%s", pool.Timing.GPU), price)
-		}
+	for _, gpu := range p.RepricedGPUs() {
+		t.set("prices."+gpu, p.GPUPrice.USDPerHour)
 	}
 }

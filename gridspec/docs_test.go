@@ -151,6 +151,8 @@ func describeType(path string, f jsonField, n schemaNode) (kind, allowed string)
 		return "duration", "such as `90s`, `5m`, `1h30m`; 0"
 	case reflect.TypeFor[Jobs]():
 		return "whole number", "1 or more, `auto`"
+	case reflect.TypeFor[SearchPoints]():
+		return "number or share", "such as `500`, `15%`"
 	case reflect.TypeFor[Bytes]():
 		return "size", "such as `512MiB`, `8GB`; 0"
 	}

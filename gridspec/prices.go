@@ -61,6 +61,21 @@ func (s *Spec) gpuPrice(c *Config) metrics.GPUPrice {
 	return mean
 }
 
+// RepricedGPUs names the types of GPU that the point uses at a price other than the catalogue's, each once: GPUPrice.USDPerHour.
+func (p Point) RepricedGPUs() []string {
+	var out []string
+	for _, pool := range p.Config.Stages() {
+		name := pool.Timing.GPU
+		if name == "" || !(p.GPUPrice.USDPerHour > 0) || slices.Contains(out, name) {
+			continue
+		}
+		if gpu, err := catalogue.FindGPU(name); err != nil || gpu.USDPerHour != p.GPUPrice.USDPerHour {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 // meanOfKnown weighs two figures, of which 0 is not known.
 func meanOfKnown(a, b, shareOfB float64) float64 {
 	if a == 0 || b == 0 {

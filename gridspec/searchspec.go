@@ -34,7 +34,7 @@ type Search struct {
 	Tolerance float64 `json:"tolerance"`
 	// Checks is how many further values on either side of an edge saturation tries, to see whether there is just one.
 	Checks int `json:"checks"`
-	// Eta is by how much each round of halving has fewer combinations on more of the workload than the one before; 0 means 3.
+	// Eta is by how much each round of halving has fewer combinations on more of the workload than the one before, 1.1 or more; 0 means 3.
 	Eta float64 `json:"eta"`
 	// MinFidelity is the share of the workload that the first round of halving replays; 0 means 1/27.
 	MinFidelity float64 `json:"min_fidelity"`
@@ -90,6 +90,14 @@ func (p *SearchPoints) fromSpec(v any) string {
 	return ""
 }
 
+// Share returns the share of all combinations that it is; false when it is a number of them.
+func (p SearchPoints) Share() (float64, bool) {
+	if p == math.MaxInt32 {
+		return 1, true
+	}
+	return float64(p), p > 0 && p < 1
+}
+
 const (
 	// defaultSearchShare and defaultSearchPoints are what a search may simulate unless the spec says more.
 	defaultSearchShare  = 0.15
@@ -131,6 +139,9 @@ func orNil[T comparable](v T) any {
 	return v
 }
 
+// leastEta bounds the rounds of halving: below it they are hundreds that hardly differ.
+const leastEta = 1.1
+
 // checkSearch reports everything that is wrong with the search section.
 func (s *Spec) checkSearch(c *collector) {
 	search := &s.Search
@@ -153,8 +164,8 @@ func (s *Spec) checkSearch(c *collector) {
 	if search.Tolerance < 0 {
 		c.add("search.tolerance", search.Tolerance, "give 0 or more, such as 0.01 for 1 %%")
 	}
-	if search.Eta != 0 && !(search.Eta > 1) {
-		c.add("search.eta", search.Eta, "give a number above 1, or 0 for 3")
+	if search.Eta != 0 && !(search.Eta >= leastEta) {
+		c.add("search.eta", search.Eta, "give %v or more, or 0 for 3", leastEta)
 	}
 	if search.MinFidelity < 0 || search.MinFidelity > 1 {
 		c.add("search.min_fidelity", search.MinFidelity, "give a share above 0 and up to 1, or 0 for 1/27")

@@ -198,7 +198,7 @@ func TestSearchSection(t *testing.T) {
 		"{method: refine, axis: load.rate, eta: 3, population: 4}":    {"search.axis", "search.method saturation", "search.eta", "search.population"},
 		"{method: saturation}":                                        {"search.axis", "load.rate"},
 		"{method: saturation, axis: load.concurrency, tolerance: -1}": {"search.axis", "search.tolerance"},
-		"{method: halving, eta: 1, min_fidelity: 2, batch: -1}":       {"search.eta", "search.min_fidelity", "search.batch"},
+		"{method: halving, eta: 1.09, min_fidelity: 2, batch: -1}":       {"search.eta", "search.min_fidelity", "search.batch"},
 	} {
 		_, err := gridspec.Load(gridspec.Source{Data: []byte(axes + "search: " + text), Dir: "."})
 		if (err == nil) != (want == nil) {
@@ -220,6 +220,11 @@ func TestSearchPoints(t *testing.T) {
 	}{{0, 100, 15}, {0, 1 << 40, 1000}, {0, 1, 1}, {0.15, 1200, 180}, {0.001, 10, 1}, {50, 1200, 50}, {50, 10, 10}} {
 		if got := test.points.Of(test.total); got != test.want {
 			t.Errorf("%v of %d are %d, want %d", test.points, test.total, got, test.want)
+		}
+	}
+	for points, want := range map[gridspec.SearchPoints]bool{0: false, .15: true, 1: false, 500: false} {
+		if _, share := points.Share(); share != want {
+			t.Errorf("%v is a share: %v, want %v", points, share, want)
 		}
 	}
 	for text, want := range map[string]int{"100%": 1200, "15 %": 180} {

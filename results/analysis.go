@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"github.com/servegrid/servegrid/gridspec"
 )
 
 // The columns that [MarkFrontier] adds.
@@ -48,7 +46,7 @@ func MarkFrontier(t *Table, a Analysis) error {
 	if err := c.Check(a); err != nil {
 		return err
 	}
-	feasible, on, err := a.mark(c.Table)
+	feasible, on, err := a.mark(c)
 	if err != nil {
 		return err
 	}
@@ -60,11 +58,11 @@ func MarkFrontier(t *Table, a Analysis) error {
 	}
 	t.deleteColumns(FeasibleColumn, FrontierColumn, NoiseColumn)
 	if len(a.Constraints) > 0 {
-		t.Add(boolColumn(FeasibleColumn, "Whether the point keeps every constraint.", c.spread(feasible)))
+		t.Add(MarkColumn(FeasibleColumn, c.spread(feasible)))
 	}
-	t.Add(boolColumn(FrontierColumn, "Whether no other feasible point is at least as good in every objective and better in one.", c.spread(on)))
+	t.Add(MarkColumn(FrontierColumn, c.spread(on)))
 	if near != nil {
-		t.Add(boolColumn(NoiseColumn, noiseDoc, c.spread(near)))
+		t.Add(MarkColumn(NoiseColumn, c.spread(near)))
 	}
 	t.Metadata.Objectives, t.Metadata.Constraints, t.Metadata.FrontierBy = a.Objectives, a.Constraints, a.By
 	return nil
@@ -79,8 +77,10 @@ func (c *Candidates) Check(a Analysis) error {
 	return nil
 }
 
-// mark computes both marks of a table in which every row is a candidate.
-func (a Analysis) mark(t *Table) (feasible, on []bool, err error) {
+// mark computes both marks of the candidates. Only those that were simulated to their end can be on the frontier, whatever
+// figures a file has for the others.
+func (a Analysis) mark(c *Candidates) (feasible, on []bool, err error) {
+	t := c.Table
 	feasible, err = Feasible(t, a.Constraints)
 	problems := []error{err}
 	groups, err := t.Groups(a.By)
@@ -93,9 +93,10 @@ func (a Analysis) mark(t *Table) (feasible, on []bool, err error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, nil, err
 	}
+	ended := c.okMarks()
 	for _, v := range values {
 		for row, ok := range feasible {
-			if !ok {
+			if !ok || !ended[row] {
 				v[row] = math.NaN()
 			}
 		}
@@ -158,17 +159,8 @@ func (t *Table) takeForMetrics(a Analysis) {
 	for _, c := range t.Columns {
 		optimised := slices.ContainsFunc(a.Objectives, func(o Objective) bool { return o.Name == c.Name })
 		bounded := slices.ContainsFunc(a.Constraints, func(b Constraint) bool { return b.Column == c.Name })
-		if c.Role == RoleAxis && c.numeric() && (optimised || bounded) {
+		if c.Role == RoleAxis && c.Numeric() && (optimised || bounded) {
 			c.Role = RoleMetric
 		}
 	}
-}
-
-func boolColumn(name, doc string, values []bool) *Column {
-	c := NewColumn(name, gridspec.KindBool, len(values))
-	c.Doc, c.Role = doc, RolePoint
-	for i, v := range values {
-		c.Set(i, gridspec.Value{Kind: gridspec.KindBool, Bool: v})
-	}
-	return c
 }

@@ -11,10 +11,21 @@ import (
 )
 
 // WriteFile writes a file so that readers see either the old content or the whole new one: write fills a file
-// beside path, which is synced to disk and then takes path's name. On an error the old file stays.
+// beside path, which is synced to disk and then takes path's name. On an error the old file stays. What is no regular file,
+// such as a pipe or a device, is written into instead, and a symbolic link keeps pointing to the file it names.
 func WriteFile(path string, write func(io.Writer) error) (err error) {
-	if info, statErr := os.Stat(path); statErr == nil && info.IsDir() {
+	info, statErr := os.Stat(path)
+	switch {
+	case statErr != nil:
+	case info.IsDir():
 		return fmt.Errorf("write %s: it is a folder; name a file", path)
+	case !info.Mode().IsRegular():
+		return writeInto(path, write)
+	}
+	if link, linkErr := os.Lstat(path); linkErr == nil && link.Mode()&fs.ModeSymlink != 0 {
+		if target, linkErr := filepath.EvalSymlinks(path); linkErr == nil {
+			path = target
+		}
 	}
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".tmp-*")
@@ -34,6 +45,19 @@ func WriteFile(path string, write func(io.Writer) error) (err error) {
 		return err
 	}
 	syncDir(dir)
+	return nil
+}
+
+// writeInto writes to what is there already.
+func writeInto(path string, write func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, FileCause(err))
+	}
+	buffered := bufio.NewWriterSize(f, 1<<18)
+	if err := errors.Join(write(buffered), buffered.Flush(), f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", path, FileCause(err))
+	}
 	return nil
 }
 

@@ -147,11 +147,10 @@ func reservedNames() map[string]bool {
 func flatName(path string) string { return strings.ReplaceAll(path, ".", "_") }
 
 func commonKind(a, b gridspec.Kind) gridspec.Kind {
-	numeric := func(k gridspec.Kind) bool { return k == gridspec.KindInt || k == gridspec.KindFloat }
 	switch {
 	case a == b:
 		return a
-	case numeric(a) && numeric(b):
+	case a.Numeric() && b.Numeric():
 		return gridspec.KindFloat
 	}
 	return gridspec.KindString
@@ -168,7 +167,7 @@ func describeAxis(path string) (unit, doc string) {
 	case path == workloadPath:
 		return "", "Label of the replayed workload."
 	case path == gridspec.SearchRound:
-		return "", "Batch in which a search asked for the point, from 1; 0 for the points of `include`."
+		return "", searchRoundDoc
 	case strings.HasPrefix(path, workloadPath+"."):
 		return unitOf(path), "Workload setting " + path + "."
 	case strings.Contains(path, "."):

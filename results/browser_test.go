@@ -312,3 +312,14 @@ func eventually[T any](b *pagetest.Browser, promise string) T {
 	}
 	return pagetest.Eval[T](b, `globalThis.outcome`)
 }
+
+// rowsWhere lists the rows in which a column has a value.
+func rowsWhere(c *Column, value bool) []int {
+	rows := []int{}
+	for i, v := range c.Bools {
+		if v == value {
+			rows = append(rows, i)
+		}
+	}
+	return rows
+}

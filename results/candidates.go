@@ -24,7 +24,7 @@ type Candidates struct {
 	Of []int
 }
 
-// Candidates finds the configurations of the table. Rows are replicates of one when all axes, settings and the
+// Candidates finds the configurations of the table. Rows are replicates of one when all axes, settings, GPUs and the
 // workload are equal. When two of them have the same replicate number the columns do not tell the configurations
 // apart, and every row is taken for one.
 func (t *Table) Candidates() *Candidates {
@@ -34,7 +34,7 @@ func (t *Table) Candidates() *Candidates {
 	}
 	var key []*Column
 	for _, c := range t.Columns {
-		if c.Role == RoleAxis || c.Role == RoleDerived || c.Role == RoleConfig || c.Name == "workload" {
+		if c.Role == RoleAxis || c.Role == RoleDerived || c.Role == RoleConfig || c.Name == "workload" || c.Name == "gpus" {
 			key = append(key, c)
 		}
 	}
@@ -109,7 +109,7 @@ func (c *Candidates) condense(t *Table) *Table {
 	}
 	out := t.Select(first)
 	for i, column := range t.Columns {
-		if column.Role == RoleMetric && column.numeric() || column.Kind == gridspec.KindFloat {
+		if column.Role == RoleMetric && column.Numeric() || column.Kind == gridspec.KindFloat {
 			out.Columns[i] = c.mean(column)
 		}
 	}

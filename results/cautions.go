@@ -21,10 +21,11 @@ const (
 
 // Cautions returns what one must know before trusting the frontier of an analysis, a sentence each: that candidates
 // reject requests, and so do less work than the others, that some have no value in a column of the analysis, or that
-// most passes lie outside of what was measured. Candidates that are not ok say so themselves.
+// most passes lie outside of what was measured, or that some were stopped before it was clear whether they keep the
+// constraints. Candidates that are not ok say so themselves.
 func (c *Candidates) Cautions(a Analysis) []string {
 	ok := c.okRows()
-	cautions := append([]string{c.rejections(ok)}, c.missingValues(a, ok)...)
+	cautions := append([]string{c.stops(a.Constraints), c.rejections(ok)}, c.missingValues(a, ok)...)
 	cautions = append(cautions, c.extrapolations(ok))
 	return slices.DeleteFunc(cautions, func(caution string) bool { return caution == "" })
 }
@@ -51,6 +52,15 @@ func (c *Candidates) okRows() []int {
 		rows[row] = row
 	}
 	return rows
+}
+
+// okMarks marks the candidates of okRows.
+func (c *Candidates) okMarks() []bool {
+	marks := make([]bool, c.Table.Rows())
+	for _, row := range c.okRows() {
+		marks[row] = true
+	}
+	return marks
 }
 
 // withStatus lists the candidates that ended so.
@@ -96,7 +106,7 @@ func (c *Candidates) rejections(ok []int) string {
 func (c *Candidates) onFrontier(rows []int) int {
 	on, n := c.Table.Column(FrontierColumn), 0
 	for _, row := range rows {
-		if on != nil && on.Bools[row] {
+		if on != nil && on.Kind == gridspec.KindBool && on.Bools[row] {
 			n++
 		}
 	}

@@ -78,8 +78,9 @@ type CliffPoint struct {
 }
 
 // Cliffs finds where an axis loses the SLA, curve by curve, in order of first appearance. Points that failed, or lack a
-// figure, are left out; those that were stopped because they had lost it count as lost. A value keeps the SLA when the means over its replicates do; each replicate has an edge of its own
-// too, which says how sure the edge is.
+// figure, are left out; those that were stopped because they had lost it count as lost, and those that had lost only a
+// stricter SLA are left out too (see [Candidates.Cautions]). A value keeps the SLA when the means over its replicates do;
+// each replicate has an edge of its own as well, which says how sure the edge is.
 func (t *Table) Cliffs(search CliffSearch) ([]Cliff, error) {
 	t.takeForMetrics(Analysis{Constraints: slices.DeleteFunc(slices.Clone(search.Constraints), func(c Constraint) bool {
 		return c.Operator == "==" || c.Operator == "!=" // which say what a point is, rather than bound a figure
@@ -105,7 +106,11 @@ func (t *Table) Cliffs(search CliffSearch) ([]Cliff, error) {
 	}
 	switch {
 	case len(out) == 0:
-		return nil, fmt.Errorf("axis %s: no point has a value and all figures of the constraints", search.Axis)
+		err := fmt.Errorf("axis %s: no point has a value and all figures of the constraints", search.Axis)
+		if stops := candidates.stops(search.Constraints); stops != "" {
+			err = fmt.Errorf("%w\n%s", err, stops)
+		}
+		return nil, err
 	case !varied:
 		return nil, fmt.Errorf("axis %s never varies while %s stay as they are; name the columns that tell curves apart, or none", search.Axis, joinNames(f.names()))
 	}
@@ -170,7 +175,8 @@ func (f *cliffFinder) prepare(search CliffSearch) error {
 	}
 	f.usable, f.stopped = make([]bool, shown.Rows()), make([]bool, shown.Rows())
 	for _, row := range f.candidates.withStatus(StatusStopped) {
-		f.stopped[row], f.usable[row] = true, chosen[row] && !axis.Null[row]
+		lost := shown.loses(row, f.Constraints)
+		f.stopped[row], f.usable[row] = lost, lost && chosen[row] && !axis.Null[row]
 	}
 	for _, row := range f.candidates.okRows() {
 		f.usable[row] = chosen[row] && !axis.Null[row]
@@ -311,24 +317,23 @@ func (f *cliffFinder) runs(rows []int) [][]bool {
 	if replicate == nil || !f.candidates.Replicated() {
 		return nil
 	}
-	byReplicate := map[int64]map[float64]bool{}
+	byReplicate := map[string]map[float64]bool{}
 	values := map[float64]bool{}
-	var numbers []int64
+	var names []string
 	for _, row := range rows {
 		values[f.at[row]] = true
 		for _, r := range f.candidates.Counted[row] {
-			n := replicate.Ints[r]
+			n := replicate.Text(r)
 			if byReplicate[n] == nil {
 				byReplicate[n] = map[float64]bool{}
-				numbers = append(numbers, n)
+				names = append(names, n)
 			}
 			earlier, known := byReplicate[n][f.at[row]]
 			byReplicate[n][f.at[row]] = f.keepsRow[r] && (earlier || !known)
 		}
 	}
-	slices.Sort(numbers)
 	var out [][]bool
-	for _, n := range numbers {
+	for _, n := range names {
 		if len(byReplicate[n]) != len(values) {
 			continue
 		}

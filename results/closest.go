@@ -4,8 +4,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-
-	"github.com/servegrid/servegrid/gridspec"
 )
 
 // Miss is a constraint that a row does not keep.
@@ -31,15 +29,7 @@ func (m Miss) String() string {
 }
 
 // size is the bound as a number, and NaN for other bounds.
-func (c Constraint) size() float64 {
-	switch c.Bound.Kind {
-	case gridspec.KindInt:
-		return float64(c.Bound.Int)
-	case gridspec.KindFloat:
-		return c.Bound.Float
-	}
-	return math.NaN()
-}
+func (c Constraint) size() float64 { return c.Bound.Float64() }
 
 // excess says by how much the value misses the bound, as a share of the bound.
 func (m Miss) excess() float64 {
@@ -89,7 +79,7 @@ func (a Analysis) misses(t *Table, row int) (found []Miss, worst float64) {
 			return nil, math.Inf(1)
 		case holds(row):
 			continue
-		case !c.numeric():
+		case !c.Numeric():
 			return nil, math.Inf(1)
 		}
 		m := Miss{Constraint: b, Value: c.number(row)}

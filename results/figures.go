@@ -44,16 +44,9 @@ func (r *Row) figure(name string) float64 {
 		return math.NaN()
 	}
 	for _, v := range r.Point.Axes {
-		if v.Column != name {
-			continue
+		if v.Column == name {
+			return v.Value.Float64()
 		}
-		switch v.Value.Kind {
-		case gridspec.KindInt:
-			return float64(v.Value.Int)
-		case gridspec.KindFloat:
-			return v.Value.Float
-		}
-		return math.NaN()
 	}
 	if name == "gpus" {
 		return float64(r.Point.Config.GPUs())

@@ -95,9 +95,9 @@ func (c *Candidates) withinNoise(t *Table, a Analysis, feasible, on []bool) ([]b
 	if err != nil {
 		return nil, err
 	}
-	near := make([]bool, len(on))
+	near, ended := make([]bool, len(on)), c.okMarks()
 	for _, group := range groups {
-		comparable := slices.DeleteFunc(slices.Clone(group), func(i int) bool { return !feasible[i] || !f.complete(i) })
+		comparable := slices.DeleteFunc(slices.Clone(group), func(i int) bool { return !feasible[i] || !ended[i] || !f.complete(i) })
 		f.markNear(near, comparable, on)
 	}
 	return near, nil

@@ -76,7 +76,7 @@ func replicatedTable(t *rapid.T) *Table {
 func TestNoiseOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		table := replicatedTable(t)
-		if c := table.Column("rate"); c == nil || !c.numeric() || !table.Column("latency").numeric() {
+		if c := table.Column("rate"); c == nil || !c.Numeric() || !table.Column("latency").Numeric() {
 			return // nothing but nulls
 		}
 		a := Analysis{Objectives: []Objective{{Name: "rate", Maximize: true}, {Name: "latency"}}, By: []string{"traffic"}}
@@ -103,7 +103,7 @@ func TestNoiseOracle(t *testing.T) {
 
 func comparable(c *Candidates, t *Table, a Analysis, i int) bool {
 	row := c.Rows[i][0]
-	return t.Column(FeasibleColumn).Bools[row] && !slices.ContainsFunc(a.Objectives, func(o Objective) bool { return c.Table.Column(o.Name).Null[i] })
+	return t.Column(FeasibleColumn).Bools[row] && c.Table.Column("status").Text(i) == string(StatusOK) && !slices.ContainsFunc(a.Objectives, func(o Objective) bool { return c.Table.Column(o.Name).Null[i] })
 }
 
 func beats(c *Candidates, t *Table, a Analysis, j, i int) bool {

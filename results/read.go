@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
+	"strings"
+	"sync"
 
 	"github.com/servegrid/servegrid/simcore/metrics"
 )
@@ -104,16 +107,40 @@ func (t *Table) checkNames() error {
 }
 
 // An unknown column of numbers is taken for an axis when it has few distinct values for its rows, since what is varied
-// repeats and what is measured seldom does.
+// repeats and what is measured seldom does. Where rows are replicates a setting has at most a value for each that many rows;
+// where no two rows have the same replicate, whole numbers under the name of a setting still tell configurations apart.
 const mostAxisValues = 20
 
-func looksVaried(c *Column) bool {
-	if !c.numeric() {
+func looksVaried(c *Column, replicates int) bool {
+	if !c.Numeric() || replicates > 1 && replicates == c.Len() && settingNames()[c.Name] && c.whole() {
 		return true
 	}
 	distinct := len(groupRows(c.Len(), []*Column{c}))
-	return distinct <= mostAxisValues && 2*distinct < c.Len()
+	return distinct <= mostAxisValues && (2*distinct < c.Len() || replicates > 1 && replicates*distinct <= c.Len())
 }
+
+// whole reports whether all numbers of a column are whole.
+func (c *Column) whole() bool {
+	return !slices.ContainsFunc(c.Floats, func(v float64) bool { return v != math.Trunc(v) })
+}
+
+// replicates is how many different numbers or names replicates have.
+func (t *Table) replicates() int {
+	c := t.Column(replicateColumn)
+	if c == nil {
+		return 1
+	}
+	return len(groupRows(c.Len(), []*Column{c}))
+}
+
+// settingNames are those of the columns of settings, short and with their whole path.
+var settingNames = sync.OnceValue(func() map[string]bool {
+	names := map[string]bool{}
+	for _, s := range settings() {
+		names[flatName(s.path)], names[s.path[strings.LastIndexByte(s.path, '.')+1:]] = true, true
+	}
+	return names
+})
 
 // describe gives columns that the file says nothing about their role and, when they are known, unit and meaning.
 // Text, booleans and numbers that look varied are axes, other numbers metrics. In a file without any roles a column
@@ -134,13 +161,17 @@ func (t *Table) describe() {
 	}
 	known[LimitingColumn] = columnInfo{Doc: limitColumn.doc, Role: limitColumn.role}
 	known[CommandColumn] = columnInfo{Doc: commandDoc, Role: RolePoint}
+	for name, doc := range markDocs {
+		known[name] = columnInfo{Doc: doc, Role: RolePoint}
+	}
+	replicates := t.replicates()
 	for _, c := range t.Columns {
 		info, ok := known[c.Name]
 		switch {
 		case c.Role != "":
 		case ok:
 			c.Unit, c.Doc, c.Role = info.Unit, info.Doc, info.Role
-		case looksVaried(c):
+		case looksVaried(c, replicates):
 			c.Role = RoleAxis
 		default:
 			c.Role = RoleMetric

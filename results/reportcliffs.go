@@ -25,7 +25,7 @@ const mostCliffLines = 8
 func reportCliffs(d ReportData) []reportCliff {
 	out := []reportCliff{}
 	for _, c := range d.Table.Columns {
-		if c.Role != RoleAxis || !c.numeric() || c.constant() {
+		if c.Role != RoleAxis || !c.Numeric() || c.constant() {
 			continue
 		}
 		cliffs, err := d.Table.Cliffs(CliffSearch{Axis: c.Name, Constraints: d.Constraints})

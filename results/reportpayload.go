@@ -185,12 +185,16 @@ func (p *reportPayload) mark(d ReportData) error {
 	if err != nil {
 		return err
 	}
+	ended := c.okMarks()
 	for row, candidate := range c.Of {
-		if !keeps[candidate] {
+		if !keeps[candidate] || !ended[candidate] {
 			p.Marks[row] |= markFixed
 		}
 	}
 	p.Cautions = append(p.Cautions, c.Cautions(d.Analysis)...)
+	if wider := c.WiderLimits(d.Constraints); wider != "" {
+		p.Cautions = append(p.Cautions, wider) // the page's limits can be moved
+	}
 	if c.Replicated() {
 		p.addCandidates(c)
 	}
@@ -237,16 +241,6 @@ func reportBounds(constraints []Constraint) []reportBound {
 	return out
 }
 
-func rowsWhere(c *Column, value bool) []int {
-	rows := []int{}
-	for i, v := range c.Bools {
-		if v == value {
-			rows = append(rows, i)
-		}
-	}
-	return rows
-}
-
 // reportObjectives returns the given objectives, or the table's, or the default ones, as far as the table has them.
 func reportObjectives(d ReportData) []Objective {
 	out := []Objective{}
@@ -269,7 +263,7 @@ func reportLimits(columns []*Column) []reportLimit {
 	for _, family := range limitFamilies {
 		l := reportLimit{Name: family.name, Columns: []string{}}
 		for _, name := range family.columns {
-			if slices.ContainsFunc(columns, func(c *Column) bool { return c.Name == name && c.numeric() && !c.constant() }) {
+			if slices.ContainsFunc(columns, func(c *Column) bool { return c.Name == name && c.Numeric() && !c.constant() }) {
 				l.Columns = append(l.Columns, name)
 			}
 		}

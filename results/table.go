@@ -159,6 +159,9 @@ func (c *Column) Float64s() ([]float64, error) {
 				return nil, fmt.Errorf("column %s holds text, such as %q in row %d; numbers are needed", c.Name, s, row+1)
 			}
 		}
+		if c.allNull() {
+			return nil, fmt.Errorf("column %s is empty; numbers are needed", c.Name)
+		}
 		return nil, fmt.Errorf("column %s holds text; numbers are needed", c.Name)
 	}
 	out := make([]float64, c.Len())
@@ -183,8 +186,8 @@ func (c *Column) number(row int) float64 {
 	return 0
 }
 
-// numeric reports whether the column holds integers or reals.
-func (c *Column) numeric() bool { return c.Kind == gridspec.KindInt || c.Kind == gridspec.KindFloat }
+// Numeric reports whether the column holds integers or reals.
+func (c *Column) Numeric() bool { return c.Kind.Numeric() }
 
 // constant reports whether all rows are equal, nulls included.
 func (c *Column) constant() bool {

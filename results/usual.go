@@ -19,7 +19,7 @@ func (t *Table) UsualMetrics() []string {
 		names = append(names, b.Column)
 	}
 	for _, name := range append(names, usualMetrics...) {
-		if c := t.Column(name); c != nil && c.numeric() && !slices.Contains(out, name) {
+		if c := t.Column(name); c != nil && c.Numeric() && !slices.Contains(out, name) {
 			out = append(out, name)
 		}
 	}

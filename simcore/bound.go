@@ -38,8 +38,19 @@ type LostError struct {
 
 // Error names the bound, the time and the evidence.
 func (e *LostError) Error() string {
-	return fmt.Sprintf("%s can no longer hold: %d of %d requests were beyond %s ms after %s simulated s",
-		e.Bound, e.Beyond, e.Requests, strconv.FormatFloat(e.Bound.Limit, 'f', -1, 64), strconv.FormatFloat(e.TimeMs/1000, 'f', 3, 64))
+	return fmt.Sprintf("%s%s: %d of %d requests were beyond %s ms after %s simulated s",
+		e.Bound, cannotHold, e.Beyond, e.Requests, strconv.FormatFloat(e.Bound.Limit, 'f', -1, 64), strconv.FormatFloat(e.TimeMs/1000, 'f', 3, 64))
+}
+
+// cannotHold follows the bound in the message of a [LostError].
+const cannotHold = " can no longer hold"
+
+// LostBound returns the bound that the message of a [LostError] names, as results files keep it; false when the text is none.
+func LostBound(message string) (Bound, bool) {
+	bound, _, ok := strings.Cut(message, cannotHold)
+	metric, limit, both := strings.Cut(bound, " <= ")
+	ms, err := strconv.ParseFloat(limit, 64)
+	return Bound{Metric: metric, Limit: ms}, ok && both && err == nil
 }
 
 // ReasonLost is the stable category of a [LostError] in results.

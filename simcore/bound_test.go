@@ -167,3 +167,17 @@ func BenchmarkBounds(b *testing.B) {
 		})
 	}
 }
+
+// Results files keep the bound of a stopped point in its message.
+func TestLostBoundInAMessage(t *testing.T) {
+	want := Bound{Metric: "p99_ttft_ms", Limit: 1500.25}
+	got, ok := LostBound((&LostError{Bound: want, TimeMs: 1e6, Beyond: 3, Requests: 20}).Error())
+	if !ok || got != want {
+		t.Errorf("%v, %v; want %v", got, ok, want)
+	}
+	for _, message := range []string{"", "p99_ttft_ms <= 5", "p99_ttft_ms < 5 can no longer hold", "p99_ttft_ms <= x can no longer hold", " can no longer hold"} {
+		if b, ok := LostBound(message); ok {
+			t.Errorf("%q names %v", message, b)
+		}
+	}
+}

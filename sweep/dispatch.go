@@ -153,7 +153,7 @@ func (d *dispatcher) simulate(ctx context.Context, c claimed, w *workload.Worklo
 	}
 	p := d.points[c.point]
 	d.notify.push(func(o Observer) { o.PointStarted(p) })
-	row, ok, err := simulatePoint(ctx, p, c.id, w, d.opt)
+	row, ok, err := simulatePoint(ctx, Job{ID: c.id, Point: p, Workload: w, Shortened: d.ledger.isShortened(c.point)}, d.opt)
 	switch {
 	case err != nil:
 		d.abort(err)

@@ -114,7 +114,7 @@ func (c *groupCost) add(ctx context.Context, p gridspec.Point, w *workload.Workl
 		probe.Timeout = limit
 	}
 	start := time.Now()
-	row, _, _ := simulatePoint(ctx, p, "", w, &probe)
+	row, _, _ := simulatePoint(ctx, Job{Point: p, Workload: w}, &probe)
 	took := time.Since(start)
 	c.probes++
 	c.spent += took

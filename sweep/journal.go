@@ -80,10 +80,12 @@ type journal struct {
 }
 
 // unused counts the usable results of the journal that are of none of the rows.
-func (j *journal) unused(rows []results.Row, semanticVersion string) int {
-	used := make(map[string]bool, len(rows))
-	for i := range rows {
-		used[rows[i].ID] = true
+func (j *journal) unused(semanticVersion string, groups ...[]results.Row) int {
+	used := map[string]bool{}
+	for _, rows := range groups {
+		for i := range rows {
+			used[rows[i].ID] = true
+		}
 	}
 	n := 0
 	for id, r := range j.results {

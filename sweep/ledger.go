@@ -123,7 +123,8 @@ func (l *ledger) settle(point int, row results.Row, simulated bool) {
 	l.rows[point], l.settled[point] = row, true
 	l.left--
 	delete(l.older, point)
-	l.notify.push(func(o Observer) { o.PointFinished(Finished{Row: row, Simulated: simulated}) })
+	hidden := l.hidden[point]
+	l.notify.push(func(o Observer) { o.PointFinished(Finished{Row: row, Simulated: simulated, Shortened: hidden}) })
 	l.onChange()
 }
 
@@ -140,6 +141,26 @@ func (l *ledger) snapshot() []results.Row {
 			rows = append(rows, l.rows[i])
 		} else if row, ok := l.older[i]; ok {
 			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// isShortened reports whether a point is not among the results.
+func (l *ledger) isShortened(point int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.hidden[point]
+}
+
+// shortened returns the rows that there are of the points that are not among the results.
+func (l *ledger) shortened() []results.Row {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var rows []results.Row
+	for i := range l.rows {
+		if l.hidden[i] && l.settled[i] {
+			rows = append(rows, l.rows[i])
 		}
 	}
 	return rows
@@ -178,6 +199,11 @@ func (l *ledger) counts(rows []results.Row) Counts {
 	defer l.mu.Unlock()
 	c := countRows(rows, len(l.points)-len(l.hidden))
 	c.Simulated, c.Reused, c.KeptFailed = l.simulated, l.reused+len(l.older), l.keptFailed
+	for i, settled := range l.settled {
+		if settled && l.hidden[i] {
+			c.Shortened++
+		}
+	}
 	return c
 }
 

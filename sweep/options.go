@@ -92,6 +92,8 @@ type Job struct {
 	// Point is what to simulate, and Workload the requests that it replays.
 	Point    gridspec.Point
 	Workload *workload.Workload
+	// Shortened is set when the workload is a part of the point's, and the point is not among the results.
+	Shortened bool
 	// Bounds are those that may end the simulation early; see [simcore.Options].
 	Bounds []simcore.Bound
 }
@@ -116,6 +118,8 @@ type Finished struct {
 	// Simulated is false when the row came from the journal, from an equal point of this sweep, or without a
 	// simulation: skipped points, and those whose workload does not load.
 	Simulated bool
+	// Shortened is set when the point replays a part of the workload, to rank it, and is not among the results.
+	Shortened bool
 }
 
 // NopObserver ignores everything. Embed it to implement a part of Observer.

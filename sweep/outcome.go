@@ -47,6 +47,9 @@ type Counts struct {
 	Total, OK, Failed, Skipped, Stopped, Left int
 	// Simulated counts the points that this call simulated, and Reused those whose row came from the journal.
 	Simulated, Reused int
+	// Shortened counts the points on a part of the workload, by which a search ranks its candidates. They are in Simulated
+	// and Reused and not in Total.
+	Shortened int
 	// KeptFailed counts the reused rows that are failures. RetryFailed runs them again.
 	KeptFailed int
 }

@@ -9,16 +9,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/problem"
-	"github.com/servegrid/servegrid/simcore/workload"
 )
 
 // simulatePoint runs one point and returns its row. It returns false when the point was cancelled: an error after
 // the sweep was told to stop says nothing about the point, nor does an EnvironmentError, which it returns.
-func simulatePoint(ctx context.Context, p gridspec.Point, id string, w *workload.Workload, opt *Options) (results.Row, bool, error) {
+func simulatePoint(ctx context.Context, job Job, opt *Options) (results.Row, bool, error) {
 	pointCtx := ctx
 	if opt.Timeout > 0 {
 		var stop context.CancelFunc
@@ -26,8 +24,9 @@ func simulatePoint(ctx context.Context, p gridspec.Point, id string, w *workload
 		defer stop()
 	}
 	start := time.Now()
-	report, err := simulateSafely(pointCtx, Job{ID: id, Point: p, Workload: w, Bounds: opt.bounds(p)}, opt)
-	row := results.Row{ID: id, WallSeconds: time.Since(start).Seconds(), Point: p, WorkloadDigest: w.Digest()}
+	job.Bounds = opt.bounds(job.Point)
+	report, err := simulateSafely(pointCtx, job, opt)
+	row := results.Row{ID: job.ID, WallSeconds: time.Since(start).Seconds(), Point: job.Point, WorkloadDigest: job.Workload.Digest()}
 	if err == nil {
 		row.Status, row.Metrics = results.StatusOK, reportMetrics(report)
 		return row, true, nil

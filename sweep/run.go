@@ -102,7 +102,7 @@ func (s *session) conclude(loadErr error) (Outcome, error) {
 		Interrupted: s.caller.Err() != nil && s.ledger.unsettled() > 0,
 	}
 	if !out.Interrupted {
-		out.Journal.Unused = f.journal.unused(rows, opt.semanticVersion)
+		out.Journal.Unused = f.journal.unused(opt.semanticVersion, rows, s.ledger.shortened())
 	}
 	switch {
 	case errors.Is(journalErr, stopped):

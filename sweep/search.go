@@ -22,7 +22,7 @@ type SearchOptions struct {
 	Batch int
 	// Budget bounds the trials; one at half the fidelity counts half. 0 means no bound.
 	Budget float64
-	// Expected is about how many trials a search without a budget will take, for those who watch it.
+	// Expected is about how many trials the search will take, for those who watch it; 0 means as many as the budget.
 	Expected float64
 	// Patience ends the search when so many batches one after another did not improve the frontier; 0 means never.
 	Patience int
@@ -40,6 +40,8 @@ type Round struct {
 	// Trials is the number of trials so far, Cost the same with each counted by its fidelity.
 	Trials int
 	Cost   float64
+	// Whole is the number of trials so far on all of the workload. Just these are on frontiers.
+	Whole int
 	// Frontier is the number of trials on the frontiers so far, Gain the share of their hypervolume that the round
 	// brought; see [search.Front].
 	Frontier int
@@ -64,7 +66,7 @@ type SearchOutcome struct {
 	Outcome
 	// Rounds holds every round.
 	Rounds []Round
-	// Trials is the number of different configurations that were asked for at full fidelity.
+	// Trials is the number of different configurations that were asked for, on how much of the workload ever.
 	Trials int
 	// Stopped says why the search ended; it is empty when it was interrupted.
 	Stopped string
@@ -96,10 +98,10 @@ func Search(ctx context.Context, space *gridspec.Space, strategy search.Strategy
 func runSearch(ctx context.Context, space *gridspec.Space, strategy search.Strategy, included []gridspec.Point, f *folder, opt *SearchOptions) (SearchOutcome, error) {
 	loads := newLoadCache(&opt.Options)
 	opt.Load, opt.Stdin = loads.load, nil
-	total := math.Min(cmp.Or(opt.Budget, opt.Expected), math.MaxInt32) * float64(max(1, space.Replicates()))
+	total := math.Min(cmp.Or(opt.Expected, opt.Budget), math.MaxInt32) * float64(max(1, space.Replicates()))
 	s := startSession(ctx, f, &opt.Options, int(total)+len(included))
 	defer s.notify.close()
-	r := &searcher{session: s, space: space, strategy: strategy, opt: opt, known: map[string]int{}, front: newFronts(space)}
+	r := &searcher{session: s, space: space, strategy: strategy, opt: opt, known: map[string]int{}, configurations: map[string]bool{}, front: newFronts(space)}
 	loadErr := r.include(included)
 	stopped := ""
 	var problem error
@@ -114,7 +116,7 @@ func runSearch(ctx context.Context, space *gridspec.Space, strategy search.Strat
 	if ctx.Err() != nil && stopped == "" {
 		out.Interrupted = true
 	}
-	return SearchOutcome{Outcome: out, Rounds: r.rounds, Trials: len(r.known), Stopped: stopped}, errors.Join(problem, err)
+	return SearchOutcome{Outcome: out, Rounds: r.rounds, Trials: len(r.configurations), Stopped: stopped}, errors.Join(problem, err)
 }
 
 // searcher is a search that is going on.
@@ -127,11 +129,14 @@ type searcher struct {
 	rounds []Round
 	cost   float64
 	trials int
+	whole  int
 	// known holds the trial of each configuration, tried what was told of each.
 	known map[string]int
 	tried []search.Result
-	front *fronts
-	idle  int
+	// configurations are those that were asked for, on how much of the workload ever.
+	configurations map[string]bool
+	front          *fronts
+	idle           int
 	// loaded says that a workload could be loaded.
 	loaded bool
 }
@@ -228,12 +233,14 @@ func (r *searcher) take(t search.Trial) (asked, error) {
 	if len(points) == 0 {
 		return a, fmt.Errorf("search: the strategy asked for %v, which exclude drops", t.Place)
 	}
+	key := configurationOf(points)
+	r.configurations[key] = true
 	if t.Fidelity < 1 {
 		for i := range points {
 			points[i].Workload.ShortenTo(t.Fidelity)
 		}
+		key = configurationOf(points)
 	}
-	key := configurationOf(points)
 	at, again := r.known[key]
 	if a.again = again; again {
 		a.known = at
@@ -264,7 +271,7 @@ func (r *searcher) result(a asked) search.Result {
 	}
 	rows := r.ledger.some(a.from, a.to)
 	out := search.Result{Trial: a.Trial}
-	stopped := slices.DeleteFunc(slices.Clone(rows), func(row results.Row) bool { return row.Status != results.Status("stopped") })
+	stopped := slices.DeleteFunc(slices.Clone(rows), func(row results.Row) bool { return row.Status != results.StatusStopped })
 	ok := slices.DeleteFunc(rows, func(row results.Row) bool { return row.Status != results.StatusOK })
 	switch {
 	case len(stopped) > 0: // its SLA is lost, by how much nobody knows
@@ -281,13 +288,20 @@ func (r *searcher) result(a asked) search.Result {
 // note adds a round to the history.
 func (r *searcher) note(told []search.Result) {
 	r.trials += len(told)
+	before := r.whole
+	for _, t := range told {
+		if t.Fidelity == 1 {
+			r.whole++
+		}
+	}
 	gain := r.front.add(told)
-	if gain > IdleGain {
+	switch {
+	case gain > IdleGain:
 		r.idle = 0
-	} else {
+	case r.whole > before: // shortened workloads cannot improve the frontier
 		r.idle++
 	}
-	round := Round{Number: len(r.rounds) + 1, Trials: r.trials, Cost: r.cost, Frontier: r.front.size(), Gain: gain}
+	round := Round{Number: len(r.rounds) + 1, Trials: r.trials, Cost: r.cost, Whole: r.whole, Frontier: r.front.size(), Gain: gain}
 	r.rounds = append(r.rounds, round)
 	if r.opt.Told != nil {
 		r.opt.Told(round)

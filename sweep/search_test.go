@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -265,3 +266,51 @@ func (f *fixedStrategy) Ask(int) []search.Trial {
 }
 
 func (f *fixedStrategy) Tell([]search.Result) {}
+
+// finishedPoints counts what an observer hears.
+type finishedPoints struct {
+	NopObserver
+	total int
+	heard []Finished
+}
+
+func (f *finishedPoints) SweepStarted(total int)   { f.total = total }
+func (f *finishedPoints) PointFinished(p Finished) { f.heard = append(f.heard, p) }
+
+// TestSearchOnShortenedWorkloads checks that rounds on a part of the workload count apart: neither patience nor the
+// results nor the best one so far see them, and whoever watches knows how many points to expect.
+func TestSearchOnShortenedWorkloads(t *testing.T) {
+	dir := t.TempDir()
+	space := searchSpace(t, searchSpec)
+	halving := search.NewHalving(SearchSpace(space), search.HalvingOptions{Cost: 20}, 1)
+	var heard finishedPoints
+	opt := searchOptions(dir)
+	opt.Budget, opt.Expected, opt.Patience, opt.Observer = 20, float64(halving.Trials()), 1, &heard
+	out, err := Search(t.Context(), space, halving, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shortened := 0
+	tracker := NewTracker(heard.total, Objective{Metric: "output_throughput_tok_s"}, time.Now)
+	for _, f := range heard.heard {
+		if f.Shortened {
+			shortened++
+			f.Row.Metrics = slices.Repeat([]float64{1e9}, len(f.Row.Metrics)) // would be the best
+		}
+		tracker.Finished(f)
+	}
+	p := tracker.Progress()
+	if len(out.Rows) == 0 || shortened == 0 || len(heard.heard) != len(out.Rows)+shortened || len(heard.heard) > heard.total {
+		t.Errorf("%d rows and %d shortened points of %d; %d were expected", len(out.Rows), shortened, len(heard.heard), heard.total)
+	}
+	if p.Shortened != shortened || out.Counts.Shortened != shortened || p.Best == nil || p.BestValue == 1e9 {
+		t.Errorf("%d shortened points are %d in the progress, whose best is %v, and %d in the counts", shortened, p.Shortened, p.BestValue, out.Counts.Shortened)
+	}
+	if last := out.Rounds[len(out.Rounds)-1]; last.Whole != len(out.Rows) || out.Rounds[0].Whole != 0 {
+		t.Errorf("%d rows, but the rounds are %+v", len(out.Rows), out.Rounds)
+	}
+	again, err := Search(t.Context(), space, search.NewHalving(SearchSpace(space), search.HalvingOptions{Cost: 20}, 1), opt)
+	if err != nil || again.Counts.Simulated != 0 || again.Journal.Unused != 0 {
+		t.Errorf("again: %+v, %+v, %v", again.Counts, again.Journal, err)
+	}
+}

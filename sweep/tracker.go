@@ -42,6 +42,8 @@ type Progress struct {
 	Total, Done, Left int
 	// Failed, Skipped and Reused count done points. A reused point was not simulated this time.
 	Failed, Skipped, Reused int
+	// Shortened counts the done points that replayed a part of the workload. None of them is the best.
+	Shortened int
 	// Rate is the number of simulated points per second lately; 0 when there was none yet.
 	Rate float64
 	// Elapsed is the time since the tracker was made. ETA is how long the points that are left take at this
@@ -83,6 +85,10 @@ func (t *Tracker) Finished(f Finished) {
 		t.recent++
 	} else if f.Row.Status != results.StatusSkipped {
 		p.Reused++
+	}
+	if f.Shortened {
+		p.Shortened++
+		return
 	}
 	t.consider(f.Row)
 }

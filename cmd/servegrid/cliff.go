@@ -11,7 +11,6 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
-	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/results"
 )
 
@@ -65,6 +64,9 @@ func (f *cliffFlags) run(st *state, path string) error {
 			return err
 		}
 	}
+	if err := printCautions(st.stderr, t.Candidates(), results.Analysis{Constraints: search.Constraints}); err != nil {
+		return err
+	}
 	if f.json {
 		out := json.NewEncoder(st.stdout)
 		out.SetIndent("", "  ")
@@ -114,7 +116,7 @@ func (f *cliffFlags) search(t *results.Table) (results.CliffSearch, error) {
 func numericAxes(t *results.Table) []string {
 	var names []string
 	for _, c := range t.Columns {
-		if c.Role != results.RoleAxis || c.Kind != gridspec.KindInt && c.Kind != gridspec.KindFloat {
+		if c.Role != results.RoleAxis || !c.Numeric() {
 			continue
 		}
 		if groups, err := t.Groups([]string{c.Name}); err == nil && len(groups) > 1 {

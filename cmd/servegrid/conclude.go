@@ -35,7 +35,7 @@ func (j *sweepJob) conclude(out sweep.Outcome, failOn []results.Constraint) erro
 	switch c := out.Counts; {
 	case out.Interrupted && j.search != nil:
 		return &exitError{exitInterrupted, fmt.Errorf("interrupted: %s finished and kept in %s; %s goes on with the search",
-			plural(c.Total-c.Left, "point"), j.dir, j.resumeCommand())}
+			plural(c.Total-c.Left+c.Shortened, "point"), j.dir, j.resumeCommand())}
 	case out.Interrupted:
 		return &exitError{exitInterrupted, fmt.Errorf("interrupted: %d of %d points are finished and kept in %s; %s runs the other %d",
 			c.Total-c.Left, c.Total, j.dir, j.resumeCommand(), c.Left)}
@@ -172,6 +172,9 @@ func (j *sweepJob) print(out sweep.Outcome, t *results.Table) error {
 	counts := fmt.Sprintf("%s: %d ok, %d failed, %d skipped", plural(c.Total, "point"), c.OK, c.Failed, c.Skipped)
 	if c.Stopped > 0 {
 		counts += fmt.Sprintf(", %d stopped because they could no longer keep the SLA", c.Stopped)
+	}
+	if c.Shortened > 0 {
+		counts += fmt.Sprintf("; %d more on a part of the workload", c.Shortened)
 	}
 	if c.Reused > 0 {
 		counts += fmt.Sprintf("; %d simulated now, %d reused", c.Simulated, c.Reused)

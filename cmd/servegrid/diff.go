@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"github.com/servegrid/servegrid/results"
@@ -90,12 +89,14 @@ func (f *diffFlags) sides(st *state, args []string) ([2]side, error) {
 	if len(f.points) == 2 {
 		names = []string{args[0] + "#" + f.points[0], args[0] + "#" + f.points[1]}
 	}
+	read := ""
 	for i, name := range names {
 		path, point, isPoint := splitPoint(name)
 		out[i] = side{name: name, row: -1}
-		if i == 1 && isPoint && path == strings.TrimSuffix(names[0], "#"+pointName(names[0])) {
+		if i == 1 && isPoint && path == read {
 			out[i].table = out[0].table
 		} else {
+			read = path
 			t, err := readWhere(st, path, "")
 			if err != nil {
 				return out, err
@@ -143,11 +144,6 @@ func splitPoint(name string) (path, point string, isPoint bool) {
 		return name, "", false
 	}
 	return name[:at], name[at+1:], true
-}
-
-func pointName(name string) string {
-	_, point, _ := splitPoint(name)
-	return point
 }
 
 func (f *diffFlags) compareTables(st *state, sides [2]side) (same bool, err error) {
@@ -270,11 +266,7 @@ func (f *diffFlags) changesText(d *compare.Difference) []string {
 	}
 	out := newTableWriter()
 	out.AppendHeader(table.Row{"figure", "points", "mean\nchange", "largest\nchange", "A", "B", "where"})
-	var right []table.ColumnConfig
-	for n := 2; n <= 6; n++ {
-		right = append(right, table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
-	out.SetColumnConfigs(right)
+	out.SetColumnConfigs(rightAligned(2, 6))
 	for _, m := range d.Metrics[:min(len(d.Metrics), mostChangedFigures)] {
 		c := m.Changes[0]
 		out.AppendRow(table.Row{cellText(m.Name), m.Changed, signedPercent(&m.MeanRelative), signedPercent(c.Relative), optionalFigure(c.Before), optionalFigure(c.After), shortPoint(c.Point)})
@@ -356,11 +348,7 @@ func overReplicates(a, b side) (meanA, meanB side, note string) {
 func figuresTable(pairs []compare.FigurePair) string {
 	out := newTableWriter()
 	out.AppendHeader(table.Row{"figure", "unit", "A", "B", "change"})
-	var right []table.ColumnConfig
-	for n := 3; n <= 5; n++ {
-		right = append(right, table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
-	out.SetColumnConfigs(right)
+	out.SetColumnConfigs(rightAligned(3, 5))
 	for _, p := range pairs {
 		change := ""
 		if p.Differs {

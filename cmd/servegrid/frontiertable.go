@@ -84,7 +84,7 @@ func (f frontierTable) marked(rows []int, with, without string) ([]int, error) {
 	shown := f.candidates.Table
 	has := func(mark string, row int) bool {
 		c := shown.Column(mark)
-		return c != nil && c.Bools[row]
+		return mark != "" && c != nil && c.Bools[row] // files of others may have a column without a name
 	}
 	out := slices.DeleteFunc(slices.Clone(rows), func(row int) bool { return !has(with, row) || has(without, row) })
 	first := f.analysis.Objectives[0]
@@ -110,6 +110,10 @@ func (f frontierTable) emptiness(rows []int) string {
 	where := ""
 	for i, name := range f.analysis.By {
 		where += map[bool]string{true: " of ", false: " "}[i == 0] + cellText(name) + "=" + cellText(shown.Column(name).Text(rows[0]))
+	}
+	status := shown.Column("status")
+	if status != nil && !slices.ContainsFunc(rows, func(row int) bool { return status.Text(row) == string(results.StatusOK) }) {
+		return fmt.Sprintf("The frontier%s is empty: no point was simulated to its end.", where)
 	}
 	feasible := shown.Column(results.FeasibleColumn)
 	if feasible == nil || slices.ContainsFunc(rows, func(row int) bool { return feasible.Bools[row] }) {
@@ -179,7 +183,7 @@ func (f frontierTable) render(groups [][]int) string {
 			name += "\n" + cellText(c.Unit)
 		}
 		header = append(header, name)
-		if c.Kind == gridspec.KindInt || c.Kind == gridspec.KindFloat {
+		if c.Numeric() {
 			configs = append(configs, table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})
 		}
 	}
@@ -234,9 +238,9 @@ func cell(c *results.Column, row int) string {
 	return cellText(c.Text(row))
 }
 
-// figure shows what was measured: two decimals, four digits below one.
+// figure shows what was measured: two decimals, four digits below one and of what is very large.
 func figure(v float64) string {
-	if size := math.Abs(v); size >= 1 || v == 0 {
+	if size := math.Abs(v); size >= 1 && size < 1e15 || v == 0 {
 		return grouped(v)
 	}
 	return strconv.FormatFloat(v, 'g', 4, 64)

@@ -11,7 +11,6 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
-	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/sweep"
 )
@@ -133,7 +132,7 @@ const mostListed = 12
 func numericColumns(t *results.Table) string {
 	var names []string
 	for _, c := range t.Columns {
-		if c.Kind == gridspec.KindInt || c.Kind == gridspec.KindFloat {
+		if c.Numeric() {
 			names = append(names, cellText(c.Name))
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -68,7 +69,12 @@ func asFlags(l problem.List) error {
 
 // printJSON prints one value for programs.
 func printJSON(st *state, v any) error {
-	encoder := json.NewEncoder(st.stdout)
+	return writeJSON(st.stdout, v)
+}
+
+// writeJSON writes a document with an indented line for each member.
+func writeJSON(w io.Writer, v any) error {
+	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(v)

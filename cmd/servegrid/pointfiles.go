@@ -88,7 +88,7 @@ func (j *sweepJob) simulateAndKeep(ctx context.Context, job sweep.Job) (*simcore
 	if err != nil {
 		return nil, err
 	}
-	if job.ID == "" {
+	if job.ID == "" || job.Shortened {
 		return out.Report, nil
 	}
 	for _, f := range pointFiles {

@@ -55,7 +55,11 @@ func (j *sweepJob) constraints(points []gridspec.Point) ([]results.Constraint, e
 		problems = append(problems, fmt.Errorf("--fail-on: %w", err))
 	}
 	for _, o := range j.objectives() {
-		if _, err := t.Lookup(o.Name); err != nil {
+		c, err := t.Lookup(o.Name)
+		if err == nil && c.Kind == gridspec.KindString {
+			err = fmt.Errorf("column %s holds text and cannot be maximized or minimized; name a metric, or an axis or derived value that is a number", c.Name)
+		}
+		if err != nil {
 			problems = append(problems, fmt.Errorf("objectives: %w", err))
 		}
 	}

@@ -56,7 +56,7 @@ func newProgress(st *state, f *sweepFlags, objectives []results.Objective) *prog
 			case terminal:
 				return newBarDrawer(st.stderr, width, total, objective.Metric, tracker)
 			}
-			return &lineDrawer{out: st.stderr, metric: objective.Metric, now: st.now, last: st.now()}
+			return &lineDrawer{out: st.stderr, metric: objective.Metric, now: st.now, last: st.now(), loaded: map[string]bool{}}
 		},
 	}
 }
@@ -147,6 +147,9 @@ func (d *barDrawer) tail(p sweep.Progress, metric string) string {
 // summaryLine says in a few words how a sweep gets on.
 func summaryLine(p sweep.Progress, metric string) string {
 	var parts []string
+	if p.Shortened > 0 {
+		parts = append(parts, fmt.Sprintf("%d of them on a part of the workload", p.Shortened))
+	}
 	if p.Done > p.Reused+p.Skipped { // nothing else took time
 		parts = append(parts, figure(p.Rate)+"/s")
 	}
@@ -168,9 +171,15 @@ type lineDrawer struct {
 	metric string
 	now    func() time.Time
 	last   time.Time
+	loaded map[string]bool // the workloads of which a line told; a search comes back to them
 }
 
-func (d *lineDrawer) loading(label string) { _ = printText(d.out, "loading %s\n", cellText(label)) }
+func (d *lineDrawer) loading(label string) {
+	if !d.loaded[label] {
+		d.loaded[label] = true
+		_ = printText(d.out, "loading %s\n", cellText(label))
+	}
+}
 
 func (d *lineDrawer) update(_ sweep.Finished, p sweep.Progress) {
 	if now := d.now(); now.Sub(d.last) >= lineInterval {
@@ -215,6 +224,7 @@ type (
 		Reason    string         `json:"reason,omitempty"`
 		Error     string         `json:"error,omitempty"`
 		Simulated bool           `json:"simulated"`
+		Shortened bool           `json:"shortened,omitempty"`
 		eventCounts
 	}
 	endEvent struct {
@@ -241,7 +251,7 @@ func (d *eventDrawer) loading(label string) { d.print(loadingEvent{"loading", la
 func (d *eventDrawer) update(f sweep.Finished, p sweep.Progress) {
 	d.print(pointEvent{
 		Event: "point", ID: f.Row.ID, Index: f.Row.Point.Index, Axes: axesByColumn(f.Row.Point),
-		Status: f.Row.Status, Reason: f.Row.Reason, Error: f.Row.Error, Simulated: f.Simulated,
+		Status: f.Row.Status, Reason: f.Row.Reason, Error: f.Row.Error, Simulated: f.Simulated, Shortened: f.Shortened,
 		eventCounts: newEventCounts(p),
 	})
 }

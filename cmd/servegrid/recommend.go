@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,9 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/results/recommend"
 	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/simcore/metrics"
 	"github.com/servegrid/servegrid/sweep"
 )
 
@@ -37,6 +38,8 @@ type recommendFlags struct {
 	answerFile    string
 	deploy        string
 	space         traceSpace
+	// unpriced are the GPU types that were left out since the answer needs a price.
+	unpriced []string
 }
 
 func newRecommend(st *state) *cobra.Command {
@@ -109,14 +112,9 @@ func (f *recommendFlags) run(cmd *cobra.Command, st *state, input string) error 
 		reader.stdin = strings.NewReader(spec)
 		return f.sweepAndAnswer(ctx, &reader, "-")
 	}
-	t, err := readResults(input)
+	t, err := readWhere(st, input, "")
 	if err != nil {
 		return err
-	}
-	for _, note := range t.Notes {
-		if err := printText(st.stderr, "%s\n", visible(note)); err != nil {
-			return err
-		}
 	}
 	return f.answer(st, t)
 }
@@ -179,6 +177,7 @@ func (f *recommendFlags) check(cmd *cobra.Command, input string) error {
 // sweepAndAnswer sweeps a spec and answers from its rows. The sweep's own exit code counts first.
 func (f *recommendFlags) sweepAndAnswer(ctx context.Context, st *state, spec string) error {
 	f.set = append(slices.Clone(f.set), f.overrides()...)
+	f.aim = f.searchAim
 	var missed error
 	f.conclusion = func(j *sweepJob, t *results.Table) error {
 		err := f.answer(st, t)
@@ -207,6 +206,53 @@ func (f *recommendFlags) overrides() []string {
 	return append(out, f.space.load()...)
 }
 
+// searchAim is what a search has to find: the best in the objective of the recommendation, under its limits and not just the
+// SLA. The spec's own objectives would lead it to configurations that are good otherwise. An objective that no metric stands for
+// leaves those of the spec.
+func (f *recommendFlags) searchAim(a results.Analysis, points []gridspec.Point) results.Analysis {
+	priced := slices.ContainsFunc(points, func(p gridspec.Point) bool { return p.GPUPrice.USDPerHour > 0 })
+	if o, ok := recommend.SearchObjective(f.objective, priced); ok {
+		a.Objectives = []results.Objective{o}
+	}
+	if len(a.Constraints) == 0 {
+		a.Constraints = results.SLAConstraints(f.sla)
+	}
+	a.Constraints = slices.Clone(a.Constraints)
+	where, _ := results.ParseConstraints(f.where) // request refuses what is none
+	for _, c := range where {
+		if slices.ContainsFunc(metrics.Fields(), func(m metrics.Field) bool { return m.Name == c.Column }) {
+			a.Constraints = append(a.Constraints, c)
+		}
+	}
+	if f.gpus > 0 && !f.space.given() { // the space of a trace keeps it anyway
+		a.Constraints = append(a.Constraints, results.Constraint{Column: "gpus", Operator: "<=", Bound: gridspec.Value{Kind: gridspec.KindInt, Int: int64(f.gpus)}})
+	}
+	return a
+}
+
+// searched says how much of its space was simulated when a table comes from a search.
+func searched(t *results.Table) *recommend.Searched {
+	if t.Column(gridspec.SearchRound) == nil {
+		return nil
+	}
+	out := &recommend.Searched{}
+	candidates := t.Candidates().Table
+	status := candidates.Column("status")
+	for row := range candidates.Rows() {
+		if status == nil || status.Text(row) != string(results.StatusSkipped) {
+			out.Simulated++
+		}
+	}
+	spec, err := gridspec.Load(gridspec.Source{Path: specFile, Data: []byte(t.Metadata.Spec), Format: gridspec.YAML})
+	if err != nil { // a file of others, or of another version
+		return out
+	}
+	if s, err := newSearchJob(spec); err == nil {
+		out.Combinations = s.combinations()
+	}
+	return out
+}
+
 // answer recommends from a table and prints, writes and deploys what comes out.
 func (f *recommendFlags) answer(st *state, t *results.Table) error {
 	request, err := f.request(t)
@@ -217,13 +263,16 @@ func (f *recommendFlags) answer(st *state, t *results.Table) error {
 	if err != nil {
 		return fmt.Errorf("%w%s", err, traceHint(t))
 	}
+	r.Searched = searched(t)
+	f.askInCommands(r)
+	r.Cautions = append(r.Cautions, f.unpricedCautions()...)
 	if f.answerFile != "" {
-		if err := results.WriteFile(f.answerFile, func(w io.Writer) error { return writeIndented(w, r) }); err != nil {
+		if err := results.WriteFile(f.answerFile, func(w io.Writer) error { return writeJSON(w, r) }); err != nil {
 			return err
 		}
 	}
 	if f.asJSON {
-		err = writeIndented(st.stdout, r)
+		err = printJSON(st, r)
 	} else {
 		err = printRecommendation(st.stdout, r)
 	}
@@ -241,19 +290,38 @@ func (f *recommendFlags) answer(st *state, t *results.Table) error {
 	return nil
 }
 
+// askedSLA is the SLA that was asked for, of a configuration that was simulated under another one.
+func (f *recommendFlags) askedSLA(simulated simcore.SLA) simcore.SLA {
+	if f.noSLA {
+		simulated = simcore.SLA{}
+	}
+	return simcore.SLA{
+		TTFTMs: cmp.Or(f.sla.TTFTMs, simulated.TTFTMs), ITLMs: cmp.Or(f.sla.ITLMs, simulated.ITLMs), E2EMs: cmp.Or(f.sla.E2EMs, simulated.E2EMs),
+	}
+}
+
+// askInCommands puts the SLA that was asked for into the commands in place of the one of the results, so that a configuration
+// by itself is measured by the same bounds. Commands that cannot be read now stay as they are.
+func (f *recommendFlags) askInCommands(r *recommend.Recommendation) {
+	if !f.noSLA && !f.sla.Set() {
+		return
+	}
+	for _, c := range r.Choices() {
+		point, err := pointOfCommand(c.Command)
+		if err != nil || f.askedSLA(point.Config.SLA) == point.Config.SLA {
+			continue
+		}
+		point.Config.SLA = f.askedSLA(point.Config.SLA)
+		c.Command = reproduceCommand(point)
+	}
+}
+
 // traceHint explains tables that are no results.
 func traceHint(t *results.Table) string {
 	if !t.GuessedRoles || t.Column("gpus") != nil {
 		return ""
 	}
 	return "\nA trace needs --model; --where, --objective and --gpus name columns"
-}
-
-func writeIndented(w io.Writer, v any) error {
-	out := json.NewEncoder(w)
-	out.SetIndent("", "  ")
-	out.SetEscapeHTML(false)
-	return out.Encode(v)
 }
 
 // request is what the flags ask of a table.
@@ -298,9 +366,5 @@ func fileConstraints(t *results.Table) []results.Constraint {
 	if len(t.Metadata.Constraints) > 0 {
 		return t.Metadata.Constraints
 	}
-	bound := func(path string) float64 {
-		v, _ := t.Metadata.Constants[path].(float64)
-		return v
-	}
-	return results.SLAConstraints(simcore.SLA{TTFTMs: bound("sla.ttft_ms"), ITLMs: bound("sla.itl_ms"), E2EMs: bound("sla.e2e_ms")})
+	return results.SLAConstraints(t.SLA())
 }

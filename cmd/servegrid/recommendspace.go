@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/results/recommend"
 	"github.com/servegrid/servegrid/simcore/perfmodel"
 	"github.com/servegrid/servegrid/simcore/perfmodel/catalogue"
 	"github.com/servegrid/servegrid/simcore/perfmodel/tables"
@@ -133,7 +135,7 @@ func (f *recommendFlags) chooseFolder(trace string) {
 // decode pools and router that the number of GPUs allows. What does not fit into a GPU, or has no tables, is left out.
 func (f *recommendFlags) spaceText(trace string) (string, error) {
 	s := &f.space
-	gpus, err := s.gpus()
+	gpus, err := f.pricedGPUs()
 	if err != nil {
 		return "", err
 	}
@@ -152,7 +154,7 @@ func (f *recommendFlags) spaceText(trace string) (string, error) {
 	fmt.Fprintf(&b, "name: %s\n", gridspec.OverrideText(fileName(filepath.Base(f.output))))
 	fmt.Fprintf(&b, "workload:\n  trace: {%s}\n", strings.Join(source, ", "))
 	fmt.Fprintf(&b, "timing: {%s}\n", strings.Join(timing, ", "))
-	fmt.Fprintf(&b, "engine: {type: %s, kv_transfer_bandwidth: %d}\n", s.engine(), spaceBandwidth)
+	fmt.Fprintf(&b, "engine: {type: %s}\n", s.engine())
 	b.WriteString("cases:\n")
 	cases, parallel := splits(f.gpus), powersOfTwo(0, bits.Len(uint(min(f.gpus, largestTP)))-1)
 	for _, c := range cases {
@@ -171,6 +173,54 @@ func (s *traceSpace) engine() string {
 		return perfmodel.Backends()[0]
 	}
 	return s.backend
+}
+
+// pricedGPUs are the GPU types to try. Where the answer needs a price, those without one are left out, and kept in mind to be
+// named: they could not be chosen. When none has a price, all stay, and are compared by GPU-hours.
+func (f *recommendFlags) pricedGPUs() ([]string, error) {
+	all, err := f.space.gpus()
+	if err != nil || !f.needsPrice() {
+		return all, err
+	}
+	priced := slices.DeleteFunc(slices.Clone(all), func(id string) bool { return !f.hasPrice(id) })
+	if len(priced) == 0 {
+		return all, nil
+	}
+	f.unpriced = slices.DeleteFunc(all, func(id string) bool { return slices.Contains(priced, id) })
+	return priced, nil
+}
+
+// needsPrice reports whether a configuration without a price cannot be chosen.
+func (f *recommendFlags) needsPrice() bool {
+	_, column, _ := strings.Cut(f.objective, ":")
+	column = cmp.Or(column, f.objective)
+	return f.usdPerHour > 0 || column == "cost" || column == recommend.HourlyCostColumn || strings.HasPrefix(column, "cost_usd")
+}
+
+// hasPrice reports whether the catalogue or --set prices.GPU has a price of a GPU.
+func (f *recommendFlags) hasPrice(id string) bool {
+	gpu, err := catalogue.FindGPU(id)
+	if err == nil && gpu.USDPerHour > 0 {
+		return true
+	}
+	return slices.ContainsFunc(f.set, func(kv string) bool {
+		key, _, _ := strings.Cut(kv, "=")
+		name, ok := strings.CutPrefix(strings.TrimSpace(key), "prices.")
+		given, err := catalogue.FindGPU(name)
+		return ok && (name == id || err == nil && given.ID == id)
+	})
+}
+
+// unpricedCautions say which GPUs were left out.
+func (f *recommendFlags) unpricedCautions() []string {
+	if len(f.unpriced) == 0 {
+		return nil
+	}
+	keys := make([]string, len(f.unpriced))
+	for i, id := range f.unpriced {
+		keys[i] = fmt.Sprintf("--set prices.%s=…", id)
+	}
+	return []string{fmt.Sprintf("Not tried, since no price is known: %s. With USD per GPU-hour they are: %s.", strings.Join(f.unpriced, ", "), strings.Join(keys, " "))}
 }
 
 // gpus are the GPU types to try, as a spec names them.
@@ -208,7 +258,8 @@ func (s split) String() string {
 		return fmt.Sprintf("w%d: {deployment.workers: %d}", s.workers, s.workers)
 	}
 	decode := s.workers - s.prefill
-	return fmt.Sprintf("%dp%dd: {deployment: {prefill_workers: %d, decode_workers: %d}}", s.prefill, decode, s.prefill, decode)
+	return fmt.Sprintf("%dp%dd: {deployment: {prefill_workers: %d, decode_workers: %d}, engine: {kv_transfer_bandwidth: %d}}",
+		s.prefill, decode, s.prefill, decode, spaceBandwidth)
 }
 
 // splits are the cases for a number of GPUs: numbers of workers, and ways to divide them between prefill and decode.

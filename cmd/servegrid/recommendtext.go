@@ -6,9 +6,9 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/results"
@@ -34,11 +34,14 @@ func printRecommendation(w io.Writer, r *recommend.Recommendation) error {
 			}
 		}
 		lines := []string{fmt.Sprintf("Nothing to choose from: %s, of which none was simulated to an end.", plural(a.Configurations, "configuration"))}
+		if a.Simulated > 0 {
+			lines[0] = fmt.Sprintf("Nothing to choose from: none of %s has a value in %s.", plural(a.Configurations, "configuration"), visible(r.Objective.Name))
+		}
 		switch {
 		case a.Best != nil:
 			p := answerText{r, a}
 			lines = append([]string{p.table()}, p.sentences()...)
-		case a.Closest != nil || a.Simulated > 0:
+		case a.Closest != nil || a.Simulated > a.WithoutObjective:
 			lines = answerText{r, a}.infeasible()
 		}
 		for _, line := range lines {
@@ -100,9 +103,37 @@ func (p answerText) next() *recommend.Alternative {
 	return p.a.Next
 }
 
-// table has a line for each setting and figure, and a column for each configuration.
+// widestTable is the width up to which a table is readable in most terminals.
+const widestTable = 120
+
+// table shows the configurations side by side: with the distance to a bound below the figure when they are too many to have it
+// beside, and without the last runners-up when that is still too wide.
 func (p answerText) table() string {
-	choices := p.choices()
+	choices, hidden := p.choices(), []string{}
+	text := p.tableOf(choices, " ")
+	if tableWidth(text) > widestTable {
+		text = p.tableOf(choices, "\n")
+	}
+	for last := len(p.a.RunnersUp); tableWidth(text) > widestTable && last > 0; last-- {
+		hidden = append(hidden, choices[last].title)
+		choices = slices.Delete(choices, last, last+1)
+		text = p.tableOf(choices, "\n")
+	}
+	if len(hidden) > 0 {
+		slices.Reverse(hidden)
+		text += "\nToo wide for the table, but in --json: " + strings.Join(hidden, ", ") + "."
+	}
+	return text
+}
+
+func tableWidth(table string) int {
+	first, _, _ := strings.Cut(table, "\n")
+	return utf8.RuneCountInString(first)
+}
+
+// tableOf has a line for each setting and figure, and a column for each configuration. The separator comes before units and the
+// distance to a bound.
+func (p answerText) tableOf(choices []shownChoice, separator string) string {
 	out := newTableWriter()
 	header := table.Row{""}
 	for _, c := range choices {
@@ -110,7 +141,7 @@ func (p answerText) table() string {
 	}
 	out.AppendHeader(header)
 	line := func(name string, cell func(*recommend.Choice) string) {
-		row, empty := table.Row{cellText(name)}, true
+		row, empty := table.Row{strings.ReplaceAll(cellText(name), ", ", ","+separator)}, true
 		for _, c := range choices {
 			text := cell(c.choice)
 			row, empty = append(row, text), empty && text == ""
@@ -130,14 +161,10 @@ func (p answerText) table() string {
 	}
 	out.AppendSeparator()
 	for _, f := range p.shownFigures(choices) {
-		line(figureName(f), func(c *recommend.Choice) string { return figureCell(c, f.Column) })
+		line(figureName(f), func(c *recommend.Choice) string { return figureCell(c, f.Column, separator) })
 	}
 	line("limited by", func(c *recommend.Choice) string { return cellText(c.LimitedBy) })
-	configs := rightAligned(2, len(choices)+1)
-	for i := range configs {
-		configs[i].AlignHeader = text.AlignRight
-	}
-	out.SetColumnConfigs(configs)
+	out.SetColumnConfigs(rightAligned(2, len(choices)+1))
 	return out.Render()
 }
 
@@ -191,7 +218,7 @@ func figureName(f recommend.Figure) string {
 }
 
 // figureCell is a figure, its uncertainty, and how far it is within its bound.
-func figureCell(c *recommend.Choice, column string) string {
+func figureCell(c *recommend.Choice, column, separator string) string {
 	f, ok := c.Figure(column)
 	if !ok {
 		return ""
@@ -202,7 +229,7 @@ func figureCell(c *recommend.Choice, column string) string {
 	}
 	for _, l := range c.Limits {
 		if l.Constraint.Column == column {
-			out += " (" + headroomText(l.Headroom) + ")"
+			out += separator + "(" + headroomText(l.Headroom) + ")"
 		}
 	}
 	return out
@@ -227,8 +254,9 @@ func headroomText(share float64) string {
 // sentences say what the table does not show by itself.
 func (p answerText) sentences() []string {
 	best := p.a.Best
-	lines := []string{fmt.Sprintf("%d of %s %s; the best: %s.", p.a.Feasible, plural(p.a.Configurations, "configuration"),
-		map[bool]string{true: "keep all limits", false: "can be chosen from"}[len(p.r.Limits)+len(p.r.Budget) > 0], p.settings(best))}
+	lines := []string{fmt.Sprintf("%d of %s %s; the best: %s.%s", p.a.Feasible, plural(p.a.Configurations, "configuration"),
+		map[bool]string{true: "keep all limits", false: "can be chosen from"}[len(p.r.Limits)+len(p.r.Budget) > 0], p.settings(best), p.counts())}
+	lines = append(lines, p.searched()...)
 	if n := p.a.Rejecting; n > 0 {
 		lines = append(lines, plural(n, "configuration")+" left out since requests are rejected that others serve.")
 	}
@@ -242,6 +270,32 @@ func (p answerText) sentences() []string {
 		lines = append(lines, "Simulate the best alone: "+visible(best.Command))
 	}
 	return lines
+}
+
+// counts says which configurations could not be chosen whatever their limits; empty when all could.
+func (p answerText) counts() string {
+	text := ""
+	if n := p.a.Configurations - p.a.Simulated; n > 0 {
+		text += fmt.Sprintf(" %d of them did not run to an end.", n)
+	}
+	if n := p.a.WithoutObjective; n > 0 {
+		text += fmt.Sprintf(" %d of them could not be compared: no %s.", n, visible(p.r.Objective.Name))
+	}
+	return text
+}
+
+// searched says that a search has left configurations out, and how to be sure.
+func (p answerText) searched() []string {
+	s := p.r.Searched
+	if !s.Partial() {
+		return nil
+	}
+	all := "a larger space"
+	if s.Combinations > 0 {
+		all = plural(int(min(s.Combinations, math.MaxInt)), "configuration")
+	}
+	what := map[bool]string{true: "The best of", false: "That is of"}[p.a.Best != nil]
+	return []string{fmt.Sprintf("%s %d simulated of %s, which a search has chosen: --search-points 100%% simulates all, to be sure.", what, s.Simulated, all)}
 }
 
 // binding says which limit is the tightest, and what limits the configuration.
@@ -323,13 +377,22 @@ func (p answerText) relaxedText(x recommend.Relaxation) string {
 	if !p.r.Objective.Maximize {
 		share = -share
 	}
-	return fmt.Sprintf("If %s might go from %s to %s (%s): %s %s (%s).", cellText(x.Constraint.Column), boundText(x.Constraint), shownFigure(x.Needed),
+	return fmt.Sprintf("%s %s might go from %s to %s (%s): %s %s (%s).", p.ifText(), cellText(x.Constraint.Column), boundText(x.Constraint), shownFigure(x.Needed),
 		changeText(relativeTo(x)), cellText(p.r.Objective.Name), changeText(share), p.settings(&x.Choice))
+}
+
+// ifText begins a sentence about another bound. A search did not look for what is beyond the bounds.
+func (p answerText) ifText() string {
+	if p.r.Searched.Partial() {
+		return "Of what was simulated, if"
+	}
+	return "If"
 }
 
 // infeasible says what comes closest when nothing keeps all limits, and what would have to give.
 func (p answerText) infeasible() []string {
-	lines := []string{fmt.Sprintf("None of %s, %d of them simulated to an end, keeps all limits.", plural(p.a.Configurations, "configuration"), p.a.Simulated)}
+	lines := []string{fmt.Sprintf("None of %s keeps all limits.%s", plural(p.a.Configurations, "configuration"), p.counts())}
+	lines = append(lines, p.searched()...)
 	if c := p.a.Closest; c != nil {
 		var misses []results.Miss
 		for _, l := range c.Limits {
@@ -340,7 +403,7 @@ func (p answerText) infeasible() []string {
 		lines = append(lines, fmt.Sprintf("Closest: %s: %s.", p.settings(c), visible(results.JoinMisses(misses))))
 	}
 	for _, x := range p.a.Relaxed {
-		lines = append(lines, fmt.Sprintf("If %s might go from %s to %s (%s), all else would be kept by %s.", cellText(x.Constraint.Column), boundText(x.Constraint),
+		lines = append(lines, fmt.Sprintf("%s %s might go from %s to %s (%s), all else would be kept by %s.", p.ifText(), cellText(x.Constraint.Column), boundText(x.Constraint),
 			shownFigure(x.Needed), changeText(relativeTo(x)), p.settings(&x.Choice)))
 	}
 	if len(p.a.Relaxed) == 0 {

@@ -10,7 +10,6 @@ import (
 	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/perfmodel"
-	"github.com/servegrid/servegrid/simcore/perfmodel/catalogue"
 	"github.com/servegrid/servegrid/simcore/rules"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
@@ -91,15 +90,8 @@ func configDifferences(c gridspec.Config) []string {
 // priceDifferences lists the prices of GPUs that are not those of the catalogue.
 func priceDifferences(p gridspec.Point) []string {
 	var out []string
-	price := p.GPUPrice.USDPerHour
-	if price <= 0 {
-		return nil
-	}
-	for _, pool := range p.Config.Stages() {
-		gpu, err := catalogue.FindGPU(pool.Timing.GPU)
-		if kv := fmt.Sprintf("prices.%s=%v", pool.Timing.GPU, price); (err != nil || gpu.USDPerHour != price) && !slices.Contains(out, kv) {
-			out = append(out, kv)
-		}
+	for _, gpu := range p.RepricedGPUs() {
+		out = append(out, fmt.Sprintf("prices.%s=%v", gpu, p.GPUPrice.USDPerHour))
 	}
 	return out
 }

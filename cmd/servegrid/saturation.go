@@ -14,11 +14,6 @@ import (
 	"github.com/servegrid/servegrid/sweep/search"
 )
 
-// edgeColumn marks the points at which a saturation search found the edge of the SLA.
-const edgeColumn = "at_saturation"
-
-const edgeDoc = "Whether the point has the last value of the axis of a saturation search that keeps the SLA, before the first that does not."
-
 // edges are what a saturation search found, with the configurations by the values of their axes.
 type edges struct {
 	found []search.Edge
@@ -95,13 +90,11 @@ func (j *sweepJob) markEdges(t *results.Table, rows []results.Row) {
 	if j.search == nil || j.search.edges == nil {
 		return
 	}
-	c := results.NewColumn(edgeColumn, gridspec.KindBool, len(rows))
-	c.Doc, c.Role = edgeDoc, results.RolePoint
+	marks := make([]bool, len(rows))
 	for i := range rows {
-		_, on := j.search.edges.byAxes[axesKey(rows[i].Point)]
-		c.Set(i, gridspec.Value{Kind: gridspec.KindBool, Bool: on})
+		_, marks[i] = j.search.edges.byAxes[axesKey(rows[i].Point)]
 	}
-	t.Add(c)
+	t.Add(results.MarkColumn(results.EdgeColumn, marks))
 }
 
 // printEdges prints the configurations at their edges, and what is to know about the others.
@@ -111,7 +104,7 @@ func (j *sweepJob) printEdges(w io.Writer, t *results.Table) error {
 		return nil
 	}
 	f := frontierTable{table: t, analysis: t.Analysis(), candidates: t.Candidates()}
-	marks, err := f.candidates.Table.Lookup(edgeColumn)
+	marks, err := f.candidates.Table.Lookup(results.EdgeColumn)
 	if err != nil {
 		return err
 	}

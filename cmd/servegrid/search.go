@@ -1,13 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/servegrid/servegrid/gridspec"
@@ -57,7 +60,9 @@ type searchJob struct {
 	edges *edges
 	// budget is how many combinations may be simulated; 0 means as many as it takes.
 	budget, batch int
-	seed          uint64
+	// expected is about how many trials it takes when that is not the budget.
+	expected float64
+	seed     uint64
 	// outcome is known at the end.
 	outcome sweep.SearchOutcome
 }
@@ -75,13 +80,24 @@ func newSearchJob(spec *gridspec.Spec) (*searchJob, error) {
 	if s.checked, err = s.space.Check(); err != nil {
 		return nil, err
 	}
-	s.plan()
+	if n := countSkipped(s.checked.Points); n > 0 && n == len(s.checked.Points) && !s.checked.All {
+		return nil, fmt.Errorf("search: none of %s that were tried is possible, the first because %s", plural(s.checked.Looked, "combination"), s.checked.Points[0].SkipMessage)
+	}
+	if err := s.plan(); err != nil {
+		return nil, err
+	}
 	s.strategy, err = s.newStrategy()
 	return s, err
 }
 
+// maxByShare bounds how many combinations a share of a space may be: who wants more gives their number.
+const maxByShare = 1_000_000
+
 // plan decides how many combinations are simulated, and how many of them at a time.
-func (s *searchJob) plan() {
+func (s *searchJob) plan() error {
+	if share, ok := s.spec.Points.Share(); ok && share*float64(s.combinations()) > maxByShare {
+		return fmt.Errorf("search.points: %g %% of %d combinations are %.3g, too many to mean it; give a number, such as 1000", 100*share, s.combinations(), share*float64(s.combinations()))
+	}
 	s.budget = s.spec.Points.Of(s.combinations())
 	s.batch = min(max(s.budget/batchesOfSearch, minOfBatch), maxOfBatch)
 	if s.spec.Method == gridspec.SearchSaturation {
@@ -93,14 +109,35 @@ func (s *searchJob) plan() {
 	if s.spec.Batch > 0 {
 		s.batch = s.spec.Batch
 	}
+	return nil
 }
 
-// combinations is the number of combinations that exist, as far as it is known.
+// combinations is the number of combinations that exist and are possible, as far as it is known.
 func (s *searchJob) combinations() uint64 {
 	if s.checked.All {
-		return uint64(len(s.checked.Points) / s.space.Replicates())
+		return uint64(len(s.checked.Points)/s.space.Replicates() - s.impossible())
 	}
 	return s.space.Count()
+}
+
+// impossible is the number of combinations that `on_invalid: skip` leaves out, when all were looked at.
+func (s *searchJob) impossible() int {
+	if !s.checked.All {
+		return 0
+	}
+	return countSkipped(s.checked.Points) / s.space.Replicates()
+}
+
+// whole describes what is searched, with further remarks.
+func (s *searchJob) whole(remarks ...string) string {
+	text := plural(int(min(s.combinations(), math.MaxInt)), "combination")
+	if n := s.impossible(); n > 0 {
+		remarks = append(remarks, fmt.Sprintf("%d more are impossible and left out", n))
+	}
+	if len(remarks) > 0 {
+		text += " (" + strings.Join(remarks, "; ") + ")"
+	}
+	return text
 }
 
 // newStrategy returns the strategy of the spec. Every traffic is searched by itself.
@@ -155,7 +192,9 @@ func (s *searchJob) ofPart(space search.Space, points int, seed uint64) search.S
 	case gridspec.SearchRandom:
 		return search.NewRandom(space, seed)
 	case gridspec.SearchHalving:
-		return search.NewHalving(space, search.HalvingOptions{Cost: float64(points), Eta: s.spec.Eta, MinFidelity: s.spec.MinFidelity}, seed)
+		h := search.NewHalving(space, search.HalvingOptions{Cost: float64(points), Eta: s.spec.Eta, MinFidelity: s.spec.MinFidelity}, seed)
+		s.expected += float64(h.Trials())
+		return h
 	}
 	return search.NewRefine(space, search.RefineOptions{Points: points}, seed)
 }
@@ -164,9 +203,20 @@ func (s *searchJob) ofPart(space search.Space, points int, seed uint64) search.S
 func (f *specFlags) loadSearch(spec *gridspec.Spec, path string) (*searchJob, error) {
 	s, err := newSearchJob(spec)
 	if err == nil {
+		err = s.checkMost(f.maxPoints)
+	}
+	if err == nil {
 		err = errors.Join(spec.CheckTraces(s.checked.Points), checkStdin(path, s.checked.Points))
 	}
 	return s, err
+}
+
+// checkMost refuses a search that may simulate more points than so many; 0 allows any number.
+func (s *searchJob) checkMost(points int) error {
+	if n := cmp.Or(float64(s.budget), s.expectedTrials()) * float64(s.space.Replicates()); points > 0 && n > float64(points) {
+		return fmt.Errorf("--max-points: the search may simulate %.0f points and %d are allowed; give fewer search.points, or raise --max-points", n, points)
+	}
+	return nil
 }
 
 // validateSearch says whether a spec that searches is sound.
@@ -183,11 +233,40 @@ func (f *specFlags) validateSearch(st *state, spec *gridspec.Spec, path string) 
 	return printText(st.stdout, "%s is valid: %s%s\n", path, s.headline(), looked)
 }
 
+// maxEstimated bounds the points of which the time of a search is estimated.
+const maxEstimated = 20_000
+
+// estimateSearch estimates the time of a search by that of as many points, spread over its space.
+func (f *specFlags) estimateSearch(cmd *cobra.Command, st *state, spec *gridspec.Spec, path string) error {
+	s, err := f.loadSearch(spec, path)
+	if err != nil {
+		return err
+	}
+	f.warn(st, spec)
+	possible := slices.DeleteFunc(slices.Clone(s.checked.Points), func(p gridspec.Point) bool { return p.SkipReason != "" })
+	if len(possible) == 0 {
+		return printText(st.stdout, "%s: nothing is simulated, since all combinations are impossible\n", s.headline())
+	}
+	n := int(min(cmp.Or(float64(s.budget), s.expectedTrials())*float64(s.space.Replicates()), maxEstimated))
+	points := make([]gridspec.Point, n)
+	for i := range points {
+		points[i] = possible[i*len(possible)/n]
+	}
+	if err := printText(st.stdout, "%s\n", s.headline()); err != nil {
+		return err
+	}
+	return printEstimate(cmd, st, spec, points)
+}
+
 // runSearch is a sweep of a spec that searches.
 func runSearch(ctx context.Context, j *sweepJob) error {
 	var err error
 	if j.search, err = j.flags.loadSearch(j.spec, j.specPath); err != nil {
 		return err
+	}
+	if j.search.checked.All && j.search.combinations() == 0 { // rows that say why are all that there is to have
+		j.search = nil
+		return runPoints(ctx, j)
 	}
 	if err := j.checkPartitions(j.search.checked.Points); err != nil {
 		return err
@@ -203,10 +282,13 @@ func runSearch(ctx context.Context, j *sweepJob) error {
 	if j.flags.dryRun {
 		return printText(j.state.stdout, "%s\nnothing is simulated with --dry-run\n", j.search.headline())
 	}
-	progress := newProgress(j.state, j.flags, j.objectives())
+	progress := newProgress(j.state, j.flags, j.searchAnalysis().Objectives)
 	opt.Observer = progress
 	j.search.outcome, err = sweep.Search(ctx, j.search.space, j.search.strategy, opt)
 	lost := progress.close()
+	if err == nil && len(j.search.outcome.Rows) == 0 && !j.search.outcome.Interrupted {
+		err = errors.New("search: no combination was found that exists and is possible, so nothing was simulated; loosen exclude or the values of the axes")
+	}
 	if err == nil {
 		err = j.findEdges()
 	}
@@ -219,11 +301,21 @@ func runSearch(ctx context.Context, j *sweepJob) error {
 	return err
 }
 
+// searchAnalysis is what the search goes after: the objectives and the SLA of the spec, unless a command aims at something else.
+func (j *sweepJob) searchAnalysis() results.Analysis {
+	points := j.search.checked.Points
+	a := results.Analysis{Objectives: j.objectives(), Constraints: results.CommonConstraints(points, j.objectives())}
+	if j.flags.aim != nil {
+		a = j.flags.aim(a, points)
+	}
+	return a
+}
+
 func (j *sweepJob) searchOptions() (sweep.SearchOptions, error) {
 	s := j.search
-	a := results.Analysis{Objectives: j.objectives(), Constraints: results.CommonConstraints(s.checked.Points, j.objectives())}
+	a := j.searchAnalysis()
 	opt := sweep.SearchOptions{
-		Options: j.options(), Batch: s.batch, Budget: float64(s.budget), Patience: s.spec.Patience, Measure: a.Figures,
+		Options: j.options(), Batch: s.batch, Budget: float64(s.budget), Patience: s.spec.Patience, Measure: a.Figures, Expected: s.expected,
 	}
 	if s.saturation == nil {
 		return opt, nil
@@ -246,11 +338,10 @@ func (j *sweepJob) searchOptions() (sweep.SearchOptions, error) {
 // headline says what a search is about to do.
 func (s *searchJob) headline() string {
 	text := fmt.Sprintf("search by %s, seed %d: ", s.spec.Method, s.seed)
-	all := plural(int(min(s.combinations(), math.MaxInt)), "combination")
 	if s.budget == 0 {
-		return text + fmt.Sprintf("as many of %s as it takes, %d at a time", all, s.batch)
+		return text + fmt.Sprintf("as many of %s as it takes, %d at a time", s.whole(), s.batch)
 	}
-	return text + fmt.Sprintf("up to %d of %s (%s), %d at a time", s.budget, all, shareOfAll(float64(s.budget), float64(s.combinations())), s.batch)
+	return text + fmt.Sprintf("up to %d of %s, %d at a time", s.budget, s.whole(shareOfAll(float64(s.budget), float64(s.combinations()))), s.batch)
 }
 
 // shareOfAll is a share of the whole with three digits.
@@ -271,42 +362,78 @@ func (s *searchJob) print(w io.Writer) error {
 	}
 	all := s.combinations()
 	text := fmt.Sprintf("Search by %s: simulated %s of %s in %s: %s of the work of all.",
-		s.spec.Method, cost, plural(int(min(all, math.MaxInt)), "combination"), plural(len(out.Rounds), "round"), shareOfAll(last.Cost, float64(all)))
-	if why := map[string]string{
-		sweep.StopPatience: fmt.Sprintf(" It stopped since %s brought nothing new.", plural(s.spec.Patience, "round")),
-		sweep.StopDone:     " It has nothing more to try.",
-	}[out.Stopped]; why != "" {
-		text += why
+		s.spec.Method, cost, s.whole(), plural(len(out.Rounds), "round"), shareOfAll(last.Cost, float64(all)))
+	switch {
+	case out.Stopped == sweep.StopPatience:
+		text += fmt.Sprintf(" It stopped since %s brought nothing new.", plural(s.spec.Patience, "round"))
+	case out.Stopped == sweep.StopDone && s.spec.Method == gridspec.SearchHalving && uint64(out.Trials) < all:
+		text += " With more search.points, more combinations begin."
+	case out.Stopped == sweep.StopDone:
+		text += " It has nothing more to try."
 	}
 	if s.saturation == nil {
-		text += "\n" + growth(out.Rounds)
+		text += "\n" + s.growth()
 	}
 	return printText(w, "%s\n", text)
 }
 
 // growth says how the frontier grew.
-func growth(rounds []sweep.Round) string {
+func (s *searchJob) growth() string {
+	rounds := wholeRounds(s.outcome.Rounds)
 	n := len(rounds)
-	if rounds[n-1].Share == 0 {
+	switch {
+	case n == 0:
+		return "No combination has replayed all of the workload, so there is no frontier yet."
+	case rounds[n-1].Share == 0 && s.checked.Points[0].Config.SLA.Set():
 		return "No combination keeps the SLA."
+	case rounds[n-1].Share == 0:
+		return "No combination has figures for all objectives."
 	}
 	var parts []string
+	told := ""
 	for _, quarter := range []int{1, 2, 3} {
 		r := rounds[max(0, n*quarter/4-1)]
-		parts = append(parts, fmt.Sprintf("%.1f %% after %d", 100*r.Share, r.Trials))
+		if share := fmt.Sprintf("%.1f %%", 100*r.Share); share != told && r.Whole < rounds[n-1].Whole {
+			told = share
+			parts = append(parts, fmt.Sprintf("%s after %d", share, r.Whole))
+		}
 	}
+	parts = append(parts, fmt.Sprintf("100 %% after %d", rounds[n-1].Whole))
+	text := "Hypervolume of its frontier"
+	if last := s.outcome.Rounds[len(s.outcome.Rounds)-1]; last.Whole < last.Trials {
+		text += ", of combinations on all of the workload"
+	}
+	return text + ": " + strings.Join(parts, ", ") + "." + s.ending(rounds)
+}
+
+// wholeRounds are the rounds that replayed all of the workload: the others bring nothing to the frontier.
+func wholeRounds(rounds []sweep.Round) []sweep.Round {
+	var out []sweep.Round
+	before := 0
+	for _, r := range rounds {
+		if r.Whole > before {
+			out = append(out, r)
+		}
+		before = r.Whole
+	}
+	return out
+}
+
+// ending says what the last rounds brought, and whether more points may bring more.
+func (s *searchJob) ending(rounds []sweep.Round) string {
 	idle := 0
-	for i := n - 1; i >= 0 && rounds[i].Gain <= sweep.IdleGain; i-- {
+	for i := len(rounds) - 1; i >= 0 && rounds[i].Gain <= sweep.IdleGain; i-- {
 		idle++
 	}
-	text := "Hypervolume of its frontier: " + strings.Join(parts, ", ") + fmt.Sprintf(", 100 %% after %d.", rounds[n-1].Trials)
 	switch {
 	case idle == 1:
-		text += " The last round added less than 0.1 %."
+		return " The last round added less than 0.1 %."
 	case idle > 1:
-		text += fmt.Sprintf(" The last %s added less than 0.1 %%.", plural(idle, "round"))
-	default:
-		text += " It still grew in the last round; more points may find more."
+		return fmt.Sprintf(" The last %s added less than 0.1 %%.", plural(idle, "round"))
+	case uint64(s.outcome.Trials) >= s.combinations() && rounds[len(rounds)-1].Whole >= s.outcome.Trials:
+		return " All combinations were simulated."
+	case s.outcome.Stopped == sweep.StopDone:
+		return ""
 	}
-	return text
+	return " It still grew in the last round; more points may find more."
 }

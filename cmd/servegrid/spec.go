@@ -117,7 +117,14 @@ func newSpecExpand(st *state) *cobra.Command {
 		Short: "List the points of a spec without running them",
 		Args:  exactlyOne("SPEC"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			spec, points, err := f.load(st, args[0])
+			spec, err := f.loadSpec(st, args[0])
+			if err != nil {
+				return err
+			}
+			if estimate && spec.Search.Method != gridspec.SearchNone {
+				return f.estimateSearch(cmd, st, spec, args[0])
+			}
+			points, err := f.expand(spec, args[0])
 			if err != nil {
 				return err
 			}

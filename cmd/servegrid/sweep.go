@@ -47,6 +47,8 @@ type sweepFlags struct {
 	fresh, dryRun, quiet, jsonl bool
 	// conclusion is printed in the frontier's place when it is given.
 	conclusion func(*sweepJob, *results.Table) error
+	// aim says what a search goes after in place of the spec's objectives and SLA, when it is given.
+	aim func(results.Analysis, []gridspec.Point) results.Analysis
 }
 
 func newSweep(st *state) *cobra.Command {
@@ -98,12 +100,21 @@ func runSweep(ctx context.Context, st *state, f *sweepFlags, path string) error 
 		}
 		return runSearch(ctx, job)
 	}
-	points, err := f.expandChecked(spec, path)
+	if f.points != "" {
+		return errors.Join(f.check(), fmt.Errorf("--search-points %s: nothing is searched, so all points would be simulated; say how to search with --search, such as --search refine", f.points))
+	}
+	return runPoints(ctx, job)
+}
+
+// runPoints simulates all points of the spec.
+func runPoints(ctx context.Context, job *sweepJob) error {
+	f, spec := job.flags, job.spec
+	points, err := f.expandChecked(spec, job.specPath)
 	if err = errors.Join(f.check(), err); err != nil {
 		return err
 	}
 	if !f.quiet {
-		f.warn(st, spec)
+		f.warn(job.state, spec)
 	}
 	if err := job.checkPartitions(points); err != nil {
 		return err
@@ -118,9 +129,9 @@ func runSweep(ctx context.Context, st *state, f *sweepFlags, path string) error 
 		if err != nil {
 			return err
 		}
-		return printPlan(st, f, plan)
+		return printPlan(job.state, f, plan)
 	}
-	progress := newProgress(st, f, job.objectives())
+	progress := newProgress(job.state, f, job.objectives())
 	opt.Observer = progress
 	out, err := sweep.Run(ctx, points, opt)
 	lost := progress.close()

@@ -87,11 +87,7 @@ func figureOf(t *results.Table, column string, row int) float64 {
 	if !ok {
 		return math.NaN()
 	}
-	n, ok := size(v)
-	if !ok {
-		return math.NaN()
-	}
-	return n
+	return v.Float64()
 }
 
 // leastPart is the share of the largest change from which on a part is worth a word.

@@ -25,17 +25,6 @@ type Setting struct {
 // varied stands for the values of an axis.
 const varied = "varied"
 
-// size is a value as a number.
-func size(v gridspec.Value) (float64, bool) {
-	switch v.Kind {
-	case gridspec.KindInt:
-		return float64(v.Int), true
-	case gridspec.KindFloat:
-		return v.Float, true
-	}
-	return 0, false
-}
-
 // plain writes a value so that equal ones look alike, whatever their types: 4 and 4.0 are one.
 func plain(v gridspec.Value) string {
 	switch v.Kind {
@@ -44,8 +33,7 @@ func plain(v gridspec.Value) string {
 	case gridspec.KindString:
 		return v.Str
 	}
-	n, _ := size(v)
-	return strconv.FormatFloat(n, 'f', -1, 64)
+	return strconv.FormatFloat(v.Float64(), 'f', -1, 64)
 }
 
 // plainConstant writes a constant of the metadata in the same way.

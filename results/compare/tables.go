@@ -133,15 +133,11 @@ func metricNames(before, after *results.Table, asked []string) ([]string, error)
 	}
 	for _, c := range after.Columns {
 		old := before.Column(c.Name)
-		if old != nil && c.Role == results.RoleMetric && numeric(c) && numeric(old) {
+		if old != nil && c.Role == results.RoleMetric && c.Numeric() && old.Numeric() {
 			names = append(names, c.Name)
 		}
 	}
 	return names, nil
-}
-
-func numeric(c *results.Column) bool {
-	return c.Kind == gridspec.KindInt || c.Kind == gridspec.KindFloat
 }
 
 // textReader reads a column as text; all is empty where the table has none.
@@ -169,7 +165,7 @@ func pairUp(before, after *results.Table) *pairing {
 		partner[i] = -1
 	}
 	taken := make([]bool, before.Rows())
-	match := func(keyBefore, keyAfter func(row int) string) {
+	match := func(keyBefore, keyAfter func(row int) string) (matched int) {
 		waiting := map[string][]int{}
 		for row, is := range taken {
 			if k := keyBefore(row); !is && k != "" {
@@ -182,15 +178,14 @@ func pairUp(before, after *results.Table) *pairing {
 			}
 			if rows := waiting[keyAfter(row)]; len(rows) > 0 {
 				partner[row], taken[rows[0]], waiting[keyAfter(row)] = rows[0], true, rows[1:]
-				p.byID++
+				matched++
 			}
 		}
+		return matched
 	}
-	match(textReader(before, "id"), textReader(after, "id"))
-	byID := p.byID
+	p.byID = match(textReader(before, "id"), textReader(after, "id"))
 	names := identifying(before, after)
 	match(axesReader(before, names), axesReader(after, names))
-	p.byID = byID
 	for row, from := range partner {
 		if from >= 0 {
 			p.pairs = append(p.pairs, [2]int{from, row})

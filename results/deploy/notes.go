@@ -10,6 +10,7 @@ import (
 	"github.com/servegrid/servegrid/planner"
 	"github.com/servegrid/servegrid/simcore/engine"
 	"github.com/servegrid/servegrid/simcore/kvcache/tiers"
+	"github.com/servegrid/servegrid/simcore/perfmodel"
 	"github.com/servegrid/servegrid/simcore/router"
 	"github.com/servegrid/servegrid/simcore/rules"
 )
@@ -85,6 +86,11 @@ func (d *deployment) simulated() {
 func (d *deployment) checkTable(w worker) {
 	if w.Timing.BackendVersion != "" {
 		d.check("The times of passes were measured with %s %s; another release may be faster or slower.", d.backend.title, w.Timing.BackendVersion)
+	}
+	if w.Timing.Source == perfmodel.SourceAnalytic {
+		band := w.Timing.Provenance()
+		d.check("The times of passes were not measured: a roofline of the GPU gave them (analytic timing), ±%.2g %% in prefill and ±%.2g %% in decode. Measure before you rely on them.",
+			band.PrefillErrorPct, band.DecodeErrorPct)
 	}
 	what := "worker"
 	if w.role != "" {

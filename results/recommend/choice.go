@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/results"
 )
 
@@ -139,7 +138,7 @@ func (g *group) shown() []string {
 	var out []string
 	for _, name := range append(names, usualFigures...) {
 		c := g.table.Column(name)
-		if c == nil || slices.Contains(out, name) || c.Kind != gridspec.KindInt && c.Kind != gridspec.KindFloat {
+		if c == nil || slices.Contains(out, name) || !c.Numeric() {
 			continue
 		}
 		out = append(out, name)

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/simcore/metrics"
+	"github.com/servegrid/servegrid/simcore/perfmodel"
 )
 
 // withComputed returns the table with the hourly cost, where what it follows from is there.
@@ -128,6 +130,31 @@ func FindObjective(t *results.Table, word string) (results.Objective, error) {
 	return results.Objective{}, fmt.Errorf("nothing says whether %s should be high or low; write max:%s or min:%s", word, word, word)
 }
 
+// SearchObjective is the objective that a search for a word of [FindObjective] goes after, before there is a table: a metric.
+// Without any price the cost is that of GPU-hours. It is not ok when no metric stands for the word.
+func SearchObjective(word string, priced bool) (o results.Objective, ok bool) {
+	if choices, known := named[word]; known {
+		if word == "cost" && !priced {
+			return results.Objective{Name: "gpu_hours"}, true
+		}
+		return choices[0], true
+	}
+	direction, name, given := strings.Cut(word, ":")
+	if !given {
+		direction, name = "", word
+	}
+	for _, f := range metrics.Fields() {
+		switch {
+		case f.Name != name:
+		case direction == "max" || direction == "min":
+			return results.Objective{Name: name, Maximize: direction == "max"}, true
+		case !given && f.Better != metrics.Neutral:
+			return results.Objective{Name: name, Maximize: f.Better == metrics.HigherIsBetter}, true
+		}
+	}
+	return results.Objective{}, false
+}
+
 // variedColumns are the columns that tell configurations apart.
 func (s *scale) variedColumns() []*results.Column {
 	var out []*results.Column
@@ -183,4 +210,60 @@ func (s *scale) otherLoads() []string {
 		}
 	}
 	return out
+}
+
+// analytic cautions that choices come from a roofline, whose error is larger than most differences between them.
+func (s *scale) analytic(answers []Answer) []string {
+	var out []string
+	for i := range answers {
+		for _, c := range answers[i].named() {
+			row := s.candidate(c.choice.Row)
+			if !strings.Contains(s.text("timing_source", row), perfmodel.SourceAnalytic) {
+				continue
+			}
+			caution := fmt.Sprintf("%s is priced by a roofline (analytic timing), ±%s %% in prefill, ±%s %% in decode: its rank is a reason to measure, not a result.",
+				c.title, s.percent("timing_prefill_error_pct", row), s.percent("timing_decode_error_pct", row))
+			if !slices.Contains(out, caution) {
+				out = append(out, caution)
+			}
+		}
+	}
+	return out
+}
+
+// titled is a choice with what it is called.
+type titled struct {
+	title  string
+	choice *Choice
+}
+
+// named are all choices of an answer, the best first.
+func (a *Answer) named() []titled {
+	var out []titled
+	if a.Best != nil {
+		out = append(out, titled{"The best configuration", a.Best})
+	}
+	for i := range a.RunnersUp {
+		out = append(out, titled{fmt.Sprintf("Runner-up %d", i+1), &a.RunnersUp[i].Choice})
+	}
+	if a.Next != nil {
+		out = append(out, titled{"The one with the next GPUs", &a.Next.Choice})
+	}
+	if a.Closest != nil {
+		out = append(out, titled{"The closest configuration", a.Closest})
+	}
+	return out
+}
+
+// candidate is the configuration whose first replicate is in a row of the table as it was.
+func (s *scale) candidate(row int) int {
+	return slices.IndexFunc(s.candidates.Counted, func(runs []int) bool { return slices.Contains(runs, row) })
+}
+
+// percent is a figure in percent, or ? where the table does not say.
+func (s *scale) percent(name string, row int) string {
+	if v := s.optional(name)[row]; finite(v) {
+		return strconv.FormatFloat(v, 'g', 2, 64)
+	}
+	return "?"
 }

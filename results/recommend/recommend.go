@@ -41,19 +41,34 @@ type Recommendation struct {
 	Budget    []results.Constraint `json:"budget"`
 	// Answers holds one for each traffic, in the order of the table.
 	Answers []Answer `json:"answers"`
+	// Searched says how much of its space was simulated when the table comes from a search; nil when it does not.
+	Searched *Searched `json:"searched,omitempty"`
 	// Cautions are what to know before trusting the figures, a sentence each.
 	Cautions []string `json:"cautions"`
+}
+
+// Searched is how much of a space a search has simulated.
+type Searched struct {
+	// Simulated of all Combinations were; Combinations is 0 when their number is not known.
+	Simulated    int    `json:"simulated"`
+	Combinations uint64 `json:"combinations,omitempty"`
+}
+
+// Partial reports whether something was not simulated, so that what is best may be missing.
+func (s *Searched) Partial() bool {
+	return s != nil && uint64(s.Simulated) < s.Combinations || s != nil && s.Combinations == 0
 }
 
 // Answer is the recommendation for one traffic.
 type Answer struct {
 	// Traffic says which, by the columns of Request.By; it is empty when there is just one.
 	Traffic []Setting `json:"traffic,omitempty"`
-	// Configurations are those that the request selects, Simulated of them ran to an end, Feasible of these keep limits and
-	// budget.
-	Configurations int `json:"configurations"`
-	Simulated      int `json:"simulated"`
-	Feasible       int `json:"feasible"`
+	// Configurations are those that the request selects, Simulated of them ran to an end. Of these, WithoutObjective have no
+	// value in the objective, such as a cost where no price is known, and Feasible of the others keep limits and budget.
+	Configurations   int `json:"configurations"`
+	Simulated        int `json:"simulated"`
+	WithoutObjective int `json:"without_objective"`
+	Feasible         int `json:"feasible"`
 	// Rejecting are left out since they drop requests that others serve.
 	Rejecting int `json:"rejecting"`
 	// Best is the recommended configuration; nil when none is feasible.
@@ -62,8 +77,8 @@ type Answer struct {
 	RunnersUp []Alternative `json:"runners_up"`
 	// Next is the best configuration with the next larger number of GPUs, whatever the budget; nil when there is none.
 	Next *Alternative `json:"next_gpus"`
-	// Relaxed says for each limit and budget what giving way would buy, up to twice the bound, the greatest gain first. When
-	// nothing is feasible it says what would be possible by giving up just this bound, the least excess first.
+	// Relaxed says for each limit and budget what giving way would buy, up to twice the bound, or half of one that asks for
+	// at least so much, the greatest gain first. When nothing is feasible it says what would be possible by giving up just this bound, the least excess first.
 	Relaxed []Relaxation `json:"relaxed"`
 	// Closest is what comes closest when nothing is feasible.
 	Closest *Choice `json:"closest,omitempty"`
@@ -114,6 +129,20 @@ type Choice struct {
 	Command string `json:"command,omitempty"`
 	// Row is the place of its first replicate in the table.
 	Row int `json:"-"`
+}
+
+// Choices are all configurations of a recommendation.
+func (r *Recommendation) Choices() []*Choice {
+	var out []*Choice
+	for i := range r.Answers {
+		for _, c := range r.Answers[i].named() {
+			out = append(out, c.choice)
+		}
+		for j := range r.Answers[i].Relaxed {
+			out = append(out, &r.Answers[i].Relaxed[j].Choice)
+		}
+	}
+	return out
 }
 
 // Figure returns a figure by its column.
@@ -172,16 +201,26 @@ func For(t *results.Table, r Request) (*Recommendation, error) {
 		Objective: r.Objective, Limits: slices.Clone(r.Limits), Budget: slices.Clone(r.Budget), Answers: []Answer{},
 		Cautions: append(s.otherLoads(), s.candidates.Cautions(s.analysis())...),
 	}
+	if wider := s.candidates.WiderLimits(s.constraints()); wider != "" {
+		out.Cautions = append(out.Cautions, wider) // relaxed bounds are some
+	}
 	for _, rows := range groups {
 		out.Answers = append(out.Answers, s.answer(rows))
 	}
+	out.Cautions = append(out.Cautions, s.analytic(out.Answers)...)
 	return out, nil
 }
 
 // answer recommends for the rows of one traffic.
 func (s *scale) answer(rows []int) Answer {
 	g := s.group(rows)
-	a := Answer{Configurations: len(g.rows), Simulated: len(g.simulated), Rejecting: len(g.simulated) - len(g.ok), RunnersUp: []Alternative{}}
+	a := Answer{Configurations: len(g.rows), Rejecting: len(g.simulated) - len(g.ok), RunnersUp: []Alternative{}}
+	for _, row := range g.rows {
+		if s.ran[row] {
+			a.Simulated++
+		}
+	}
+	a.WithoutObjective = a.Simulated - len(g.simulated)
 	for _, name := range s.request.By {
 		a.Traffic = append(a.Traffic, Setting{name, s.table.Column(name).Text(rows[0])})
 	}

@@ -462,3 +462,73 @@ func BenchmarkFor(b *testing.B) {
 		}
 	}
 }
+
+// A bound from below gives way to half of it, and a share of those served only until twice as many are missed.
+func TestRelaxedFromBelow(t *testing.T) {
+	table := &results.Table{Columns: []*results.Column{
+		column("id", results.RolePoint, "all", "some", "few"),
+		column("workers", results.RoleAxis, 4, 2, 1),
+		column("usd", results.RoleMetric, 40., 20., 10.),
+		column("attainment", results.RoleMetric, .97, .91, .2),
+		column("throughput", results.RoleMetric, 400., 210., 100.),
+	}}
+	for limit, want := range map[string]string{
+		"attainment >= 0.95": "some", "attainment >= 0.96": "", "throughput >= 400": "some", "throughput >= 220": "some",
+	} {
+		limits, err := results.ParseConstraints(limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := For(table, Request{Objective: results.Objective{Name: "usd"}, Limits: limits})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, x := range r.Answers[0].Relaxed {
+			got += x.Choice.ID
+		}
+		if got != want {
+			t.Errorf("%s: relaxed to %q; want %q", limit, got, want)
+		}
+	}
+}
+
+// Configurations without a value in the objective were simulated; they are counted apart.
+func TestWithoutObjective(t *testing.T) {
+	table := &results.Table{Columns: []*results.Column{
+		column("status", results.RolePoint, "ok", "ok", "failed", "ok"),
+		column("gpu", results.RoleAxis, "h100", "gb300", "l40s", "b200"),
+		column("usd", results.RoleMetric, 40., nil, nil, 20.),
+	}}
+	r, err := For(table, Request{Objective: results.Objective{Name: "usd"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := r.Answers[0]; a.Configurations != 4 || a.Simulated != 3 || a.WithoutObjective != 1 || a.Feasible != 2 {
+		t.Errorf("%d configurations, %d simulated, %d without objective, %d feasible", a.Configurations, a.Simulated, a.WithoutObjective, a.Feasible)
+	}
+}
+
+// A choice that a roofline prices is no measured result, and the cautions say how far it may be off.
+func TestAnalyticCaution(t *testing.T) {
+	table := &results.Table{Columns: []*results.Column{
+		column("gpu", results.RoleAxis, "mi300x", "h200", "l40s"),
+		column("usd", results.RoleMetric, 10., 20., 30.),
+		column("timing_source", results.RolePoint, "analytic", "table", "analytic"),
+		column("timing_prefill_error_pct", results.RolePoint, 40., .2, 40.),
+		column("timing_decode_error_pct", results.RolePoint, 35., .8, nil),
+	}}
+	r, err := For(table, Request{Objective: results.Objective{Name: "usd"}, RunnersUp: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(r.Cautions, "\n")
+	for _, want := range []string{"The best configuration is priced by a roofline (analytic timing), ±40 % in prefill, ±35 % in decode", "Runner-up 2 is priced by a roofline (analytic timing), ±40 % in prefill, ±? % in decode"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("cautions:\n%s\nwant %q", got, want)
+		}
+	}
+	if strings.Contains(got, "Runner-up 1") {
+		t.Errorf("cautions about what was measured:\n%s", got)
+	}
+}

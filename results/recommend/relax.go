@@ -8,8 +8,18 @@ import (
 	"github.com/servegrid/servegrid/results"
 )
 
-// mostRelaxed bounds how far beyond a bound a relaxation looks, as a share of the bound: up to twice what was asked.
-const mostRelaxed = 1
+// mostRelaxed bounds how far beyond a bound a relaxation looks, as a share of the bound: up to twice what was asked. A bound
+// from below gives way to half of it; a share of a half or more, such as an attainment of 0.95, until twice as many are missed: 0.9.
+func mostRelaxed(c results.Constraint) float64 {
+	bound := c.Bound.Float64()
+	switch {
+	case c.Operator == "<" || c.Operator == "<=":
+		return 1
+	case bound > .5 && bound <= 1:
+		return min(.5, (1-bound)/bound+1e-9) // what arithmetic leaves does not decide
+	}
+	return .5
+}
 
 // relaxations says for each limit and budget with a distance what giving way would buy compared with the best
 // configuration, or, when that is nil, what would be feasible then.
@@ -19,7 +29,7 @@ func (g *group) relaxations(best *int) []Relaxation {
 		rows := g.keeping(i)
 		rows = slices.DeleteFunc(rows, func(row int) bool {
 			v, measured := g.measured(c, row)
-			return g.keeps[i][row] || !measured || best != nil && headroom(c, v) < -mostRelaxed
+			return g.keeps[i][row] || !measured || best != nil && headroom(c, v) < -mostRelaxed(c)
 		})
 		if len(rows) == 0 {
 			continue

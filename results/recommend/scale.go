@@ -27,8 +27,8 @@ type scale struct {
 	candidates *results.Candidates
 	// rows is the table as it was, with the computed columns; table has one row a configuration.
 	rows, table *results.Table
-	// ok marks the configurations that were simulated and have a value in the objective.
-	ok []bool
+	// ran marks the configurations that were simulated to an end, ok those of them that have a value in the objective.
+	ran, ok []bool
 	// objective holds the objective of each configuration, turned so that more is better.
 	objective []float64
 	// usd and gpus hold what each costs an hour and uses; NaN where the table does not say.
@@ -71,7 +71,7 @@ func newScale(t *results.Table, r Request) (*scale, error) {
 		}
 	}
 	s.usd, s.gpus = s.optional(HourlyCostColumn), s.optional(gpusColumn)
-	s.ok = s.simulated()
+	s.ran, s.ok = s.simulated()
 	s.varied = s.variedColumns()
 	return s, nil
 }
@@ -108,15 +108,15 @@ func (s *scale) optional(name string) []float64 {
 	return slices.Repeat([]float64{math.NaN()}, s.table.Rows())
 }
 
-// simulated marks the configurations that ran to an end and have a finite objective.
-func (s *scale) simulated() []bool {
+// simulated marks the configurations that ran to an end, and those of them that have a finite objective.
+func (s *scale) simulated() (ran, ok []bool) {
 	status := s.table.Column("status")
-	ok := make([]bool, s.table.Rows())
-	for row := range ok {
-		ran := status == nil || status.Text(row) == string(results.StatusOK)
-		ok[row] = ran && finite(s.objective[row])
+	ran, ok = make([]bool, s.table.Rows()), make([]bool, s.table.Rows())
+	for row := range ran {
+		ran[row] = status == nil || status.Text(row) == string(results.StatusOK)
+		ok[row] = ran[row] && finite(s.objective[row])
 	}
-	return ok
+	return ran, ok
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
@@ -192,10 +192,10 @@ func (s *scale) leastHeadroom(row int) float64 {
 // or is about what was varied.
 func (s *scale) selects(c results.Constraint) bool {
 	column := s.table.Column(c.Column)
-	if c.Operator == "==" || c.Operator == "!=" || math.IsNaN(boundOf(c)) {
+	if c.Operator == "==" || c.Operator == "!=" || math.IsNaN(c.Bound.Float64()) {
 		return true
 	}
-	return column.Role == results.RoleAxis && !s.table.GuessedRoles || column.Kind != gridspec.KindInt && column.Kind != gridspec.KindFloat
+	return column.Role == results.RoleAxis && !s.table.GuessedRoles || !column.Numeric()
 }
 
 // measured returns the value that a bound with a distance has at a configuration.
@@ -213,20 +213,9 @@ func (s *scale) measured(c results.Constraint, row int) (float64, bool) {
 	return column.Floats[row], finite(column.Floats[row])
 }
 
-// boundOf is the bound of a constraint as a number; NaN when it is none.
-func boundOf(c results.Constraint) float64 {
-	switch c.Bound.Kind {
-	case gridspec.KindInt:
-		return float64(c.Bound.Int)
-	case gridspec.KindFloat:
-		return c.Bound.Float
-	}
-	return math.NaN()
-}
-
 // headroom is how far a value is within a bound, as a share of the bound, and of 1 where that is 0.
 func headroom(c results.Constraint, value float64) float64 {
-	bound := boundOf(c)
+	bound := c.Bound.Float64()
 	distance := bound - value
 	if c.Operator == ">" || c.Operator == ">=" {
 		distance = -distance

@@ -295,13 +295,13 @@ func (a *analyst) describe(m *Metric, d *design, s samples, directions []Directi
 	}
 	m.Explained = s.explained
 	of := func(get func(*decomposition) float64) Share {
-		share := Share{Value: get(&s.decomposition) / (s.total + within)}
+		share := Share{Value: part(get(&s.decomposition), s.total+within)}
 		if len(s.resampled) == 0 {
 			return share
 		}
 		drawn := make([]float64, len(s.resampled))
 		for i := range s.resampled {
-			drawn[i] = get(&s.resampled[i]) / (s.resampled[i].total + within)
+			drawn[i] = part(get(&s.resampled[i]), s.resampled[i].total+within)
 		}
 		slices.Sort(drawn)
 		// Drawing again adds noise to all means, and so lowers every share; the interval has that taken out.
@@ -332,6 +332,14 @@ func (a *analyst) describe(m *Metric, d *design, s samples, directions []Directi
 		}
 	}
 	slices.SortStableFunc(m.Interactions, func(x, y Interaction) int { return cmp.Compare(y.Share.Value, x.Share.Value) })
+}
+
+// part is a share of a whole, of which nothing has none.
+func part(of, whole float64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return of / whole
 }
 
 // transform takes the logarithm where it is asked for, and else divides by a power of two, so that no square overflows.

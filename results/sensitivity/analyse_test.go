@@ -441,6 +441,42 @@ func TestLogComparesRatios(t *testing.T) {
 	}
 }
 
+// Of many points that are equal but for one, those that the model is fitted to may all be equal: it explains nothing then.
+func TestEqualSampleExplainsNothing(t *testing.T) {
+	points := hypercube(rand.New(rand.NewPCG(1, 1)), 2, 3*mostFitted, 0, 1)
+	outlier := points[7][0]
+	f := func(x []float64) float64 {
+		if x[0] == outlier {
+			return 1
+		}
+		return 0
+	}
+	equal := 0
+	for seed := range uint64(8) {
+		a, err := Analyse(made([]string{"a", "b"}, points, f), Options{Seed: seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := a.Metrics[0]
+		if m.Explained == 0 {
+			equal++
+		}
+		shares := []float64{m.Explained, m.Interactions[0].Share.Value}
+		for _, e := range m.Effects {
+			shares = append(shares, e.First.Value, e.Total.Value, *e.Total.Low, *e.Total.High)
+		}
+		for _, share := range shares {
+			if !(share >= 0 && share <= 1) {
+				t.Errorf("seed %d: shares %v, want 0 to 1", seed, shares)
+				break
+			}
+		}
+	}
+	if equal == 0 {
+		t.Error("no seed chose equal points only; this tests nothing")
+	}
+}
+
 // TestRefusals: what cannot be analysed is said, all problems at once.
 func TestRefusals(t *testing.T) {
 	table := made([]string{"a", "b"}, grid(2, 3, 0, 1), func(x []float64) float64 { return x[0] })

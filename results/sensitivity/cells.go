@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/results"
 )
 
@@ -78,7 +77,7 @@ func (c *cells) sort() {
 // too, and takes the order from the numbers beside it.
 func newFactor(axis *results.Column, rows []int) factor {
 	f := factor{name: axis.Name, columns: []*results.Column{axis}, level: make([]int, axis.Len())}
-	f.ordered = axis.Kind == gridspec.KindInt || axis.Kind == gridspec.KindFloat
+	f.ordered = axis.Numeric()
 	type value struct {
 		text string
 		size float64

@@ -196,7 +196,11 @@ func (d *design) crossValidate(p *predictors, order []int) float64 {
 			missed += e * e
 		}
 	}
-	return min(1, max(0, 1-missed/(variance(d.y)*float64(len(d.y)))))
+	all := variance(d.y) * float64(len(d.y))
+	if all == 0 {
+		return 0 // the cells that were chosen from many are all equal: they predict nothing of the others
+	}
+	return min(1, max(0, 1-missed/all))
 }
 
 func predict(columns [][]float64, coefficients []float64, cell int) float64 {

@@ -22,7 +22,7 @@ func breakdown(s *study) (object, error) {
 	}
 	var parts []part
 	for i, p := range timeParts {
-		if c := s.table.Column(p.name + "_time_share"); c != nil && numeric(c) {
+		if c := s.table.Column(p.name + "_time_share"); c != nil && c.Numeric() {
 			parts = append(parts, part{c, i})
 		}
 	}

@@ -17,7 +17,7 @@ const (
 func cliffs(s *study) (object, error) {
 	plots := list{}
 	for _, axis := range s.axes {
-		if !numeric(axis) || len(plots) == mostCliffAxes {
+		if !axis.Numeric() || len(plots) == mostCliffAxes {
 			continue
 		}
 		found, err := s.Table.Cliffs(results.CliffSearch{Axis: axis.Name, Constraints: s.Constraints})

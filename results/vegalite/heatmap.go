@@ -24,8 +24,8 @@ type cell struct {
 func heatmap(s *study) (object, error) {
 	axes := slices.Clone(s.axes)
 	slices.SortStableFunc(axes, func(a, b *results.Column) int {
-		if numeric(a) != numeric(b) {
-			if numeric(a) {
+		if a.Numeric() != b.Numeric() {
+			if a.Numeric() {
 				return -1
 			}
 			return 1

@@ -95,7 +95,7 @@ func (s *study) parallelColumns() []*results.Column {
 		columns = columns[:room]
 	}
 	for _, c := range figures {
-		if c != nil && numeric(c) && !slices.Contains(columns, c) && len(s.distinct(c)) > 1 && len(columns) < mostPositions {
+		if c != nil && c.Numeric() && !slices.Contains(columns, c) && len(s.distinct(c)) > 1 && len(columns) < mostPositions {
 			columns = append(columns, c)
 		}
 	}
@@ -113,7 +113,7 @@ type position struct {
 // position puts the few values of a setting, and words, at even distances.
 func (s *study) position(c *results.Column) position {
 	p := position{values: s.distinct(c)}
-	p.spaced = !numeric(c) || c.Role != results.RoleMetric && len(p.values) <= spacedValues
+	p.spaced = !c.Numeric() || c.Role != results.RoleMetric && len(p.values) <= spacedValues
 	if known := numbers(c, s.rows); !p.spaced && len(known) > 0 {
 		p.low, p.high, p.log = slices.Min(known), slices.Max(known), spansDecades(known)
 	}

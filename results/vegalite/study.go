@@ -103,14 +103,10 @@ func (s *study) chooseColour() {
 		if len(s.distinct(c)) > fewValues {
 			continue
 		}
-		if s.colour == nil || numeric(s.colour) && !numeric(c) {
+		if s.colour == nil || s.colour.Numeric() && !c.Numeric() {
 			s.colour = c
 		}
 	}
-}
-
-func numeric(c *results.Column) bool {
-	return c.Kind == gridspec.KindInt || c.Kind == gridspec.KindFloat
 }
 
 // distinct lists the values of a column over the study's rows: numbers by size, others by first appearance.
@@ -123,7 +119,7 @@ func (s *study) distinct(c *results.Column) list {
 			out = append(out, v)
 		}
 	}
-	if numeric(c) {
+	if c.Numeric() {
 		slices.SortFunc(out, func(a, b any) int {
 			x, y := asFloat(a), asFloat(b)
 			switch {
@@ -144,14 +140,10 @@ func value(c *results.Column, row int) any {
 	switch {
 	case !ok:
 		return nil
-	case c.Kind == gridspec.KindString:
-		return v.Str
-	case c.Kind == gridspec.KindBool:
-		return v.Bool
-	case c.Kind == gridspec.KindInt:
-		return v.Int
+	case c.Kind == gridspec.KindFloat:
+		return short(v.Float)
 	}
-	return short(v.Float)
+	return v.Any()
 }
 
 // short rounds to seven digits, more than a chart shows.
@@ -268,7 +260,7 @@ func (s *study) colourChannel() object {
 	if s.colour == nil {
 		return object{"value": palette[0]}
 	}
-	if numeric(s.colour) {
+	if s.colour.Numeric() {
 		channel := s.ordinal(s.colour, false)
 		channel["scale"], channel["legend"] = object{"scheme": "viridis"}, object{"symbolType": "circle"}
 		return channel
@@ -290,7 +282,7 @@ func (s *study) tooltips(columns ...*results.Column) list {
 			continue
 		}
 		kind := "nominal"
-		if numeric(c) {
+		if c.Numeric() {
 			kind = "quantitative"
 		}
 		out = append(out, s.field(c, kind))

@@ -257,26 +257,13 @@ func (b *GraphBuilder) id(number int32) string {
 
 // connect numbers the plays that edges connect, and names each after a request.
 func (b *GraphBuilder) connect(plays []int32) {
-	root := make([]int32, len(plays))
-	for i := range root {
-		root[i] = int32(i)
-	}
-	find := func(i int32) int32 {
-		for root[i] != i {
-			root[i] = root[root[i]]
-			i = root[i]
-		}
-		return i
-	}
+	connected := newDisjointSets(len(plays))
 	for _, e := range b.edges {
-		// The first request of a play is its root.
-		if a, z := find(e.to), find(e.From); a != z {
-			root[max(a, z)] = min(a, z)
-		}
+		connected.join(e.to, e.From)
 	}
 	var firsts []int32
 	for i := range plays {
-		if r := find(int32(i)); r == int32(i) {
+		if r := connected.of(int32(i)); r == int32(i) { // the first request of a play names it
 			plays[i] = int32(len(firsts))
 			firsts = append(firsts, r)
 		} else {

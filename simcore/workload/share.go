@@ -105,28 +105,17 @@ func (w *Workload) units() (unit []int32, starts []float64) {
 
 // playsOfSessions returns a number for each play that is equal for plays which have a session in common.
 func (w *Workload) playsOfSessions() []int32 {
-	root := make([]int32, w.Graph.Plays())
-	for i := range root {
-		root[i] = int32(i)
-	}
-	find := func(i int32) int32 {
-		for root[i] != i {
-			root[i] = root[root[i]]
-			i = root[i]
-		}
-		return i
-	}
+	plays := newDisjointSets(w.Graph.Plays())
 	for s := range w.Sessions() {
 		first := w.Graph.Play[w.SessionStart[s]]
 		for r := w.SessionStart[s] + 1; r < w.SessionStart[s+1]; r++ {
-			a, b := find(first), find(w.Graph.Play[r])
-			root[max(a, b)] = min(a, b)
+			plays.join(first, w.Graph.Play[r])
 		}
 	}
-	for i := range root {
-		root[i] = find(int32(i))
+	for i := range plays {
+		plays[i] = plays.of(int32(i))
 	}
-	return root
+	return plays
 }
 
 // copyRequests appends some requests to another workload with the same block names.

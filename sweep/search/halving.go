@@ -1,6 +1,9 @@
 package search
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // HalvingOptions configure [NewHalving].
 type HalvingOptions struct {
@@ -20,25 +23,30 @@ type HalvingOptions struct {
 //
 // What a candidate does in the beginning of a workload is not quite what it does in all of it: queues have not grown yet,
 // caches are cold. So the figures of a round rank its candidates and are used for nothing else.
-func NewHalving(space Space, opt HalvingOptions, seed uint64) Strategy {
+//
+// A candidate that is left alone replays all of the workload at once, since there is nothing to rank. Where none of a
+// round succeeds, as many as would have come to the end do so too, so that their failures are seen.
+func NewHalving(space Space, opt HalvingOptions, seed uint64) *Halving {
 	if !(opt.Eta > 1) {
 		opt.Eta = 3
 	}
 	if !(opt.MinFidelity > 0) {
 		opt.MinFidelity = 1. / 27
 	}
-	h := &halving{eta: opt.Eta, fidelity: math.Min(1, opt.MinFidelity)}
+	h := &Halving{eta: opt.Eta, fidelity: math.Min(1, opt.MinFidelity)}
 	places := newHistory(space, seed)
 	if n := h.beginners(opt.Cost); n < space.size() {
 		h.queue = places.design(int(n))
 	} else {
 		h.queue = places.all()
 	}
-	h.left = len(h.queue)
+	h.begin(h.fidelity)
+	h.trials = h.plan(h.left, h.fidelity).trials
 	return h
 }
 
-type halving struct {
+// Halving is successive halving; [NewHalving] makes one.
+type Halving struct {
 	eta float64
 	// fidelity is that of the round, queue what is still to be asked of it, left how many are to be told, and told what
 	// was.
@@ -46,26 +54,63 @@ type halving struct {
 	queue    [][]int
 	left     int
 	told     []Result
+	trials   int
+}
+
+// Trials is the number of trials of all rounds, as long as some of each succeed.
+func (h *Halving) Trials() int { return h.trials }
+
+// begin begins a round with what is in the queue.
+func (h *Halving) begin(fidelity float64) {
+	if h.fidelity, h.left = fidelity, len(h.queue); h.left == 1 {
+		h.fidelity = 1
+	}
 }
 
 // beginners returns how many candidates the first round may have so that all rounds cost so much; infinity without a bound.
-func (h *halving) beginners(cost float64) float64 {
+func (h *Halving) beginners(cost float64) float64 {
 	if cost <= 0 {
 		return math.Inf(1)
 	}
-	each := 0.0 // of one candidate of the first round, with its share of those that follow
-	for share, fidelity := 1.0, h.fidelity; ; share, fidelity = share/h.eta, h.following(fidelity) {
-		each += share * fidelity
-		if fidelity == 1 {
-			break
+	fit := func(n float64) bool { return h.plan(int(n), h.fidelity).cost <= cost+1e-9 }
+	low, high := 1.0, math.Floor(math.Min(cost/h.fidelity, math.MaxInt32))+1 // low fits or is the least, high does not fit
+	for low+1 < high {
+		if middle := math.Floor((low + high) / 2); fit(middle) {
+			low = middle
+		} else {
+			high = middle
 		}
 	}
-	return math.Max(1, math.Floor(cost/each))
+	return low
 }
+
+// plan is what so many candidates of a round and all that follow come to.
+type plan struct {
+	trials int
+	cost   float64 // in whole workloads
+	last   int     // candidates of the last round
+}
+
+func (h *Halving) plan(candidates int, fidelity float64) plan {
+	var p plan
+	for {
+		if candidates == 1 {
+			fidelity = 1
+		}
+		p.trials, p.cost, p.last = p.trials+candidates, p.cost+float64(candidates)*fidelity, candidates
+		if fidelity == 1 {
+			return p
+		}
+		candidates, fidelity = h.survivors(candidates), h.following(fidelity)
+	}
+}
+
+// survivors is how many of the candidates of a round go on.
+func (h *Halving) survivors(candidates int) int { return int(math.Ceil(float64(candidates) / h.eta)) }
 
 // following returns the fidelity of the round after one. The last step may be a little longer, rather than that two rounds
 // replay almost the same.
-func (h *halving) following(fidelity float64) float64 {
+func (h *Halving) following(fidelity float64) float64 {
 	if next := fidelity * h.eta; next < 0.75 {
 		return next
 	}
@@ -73,7 +118,7 @@ func (h *halving) following(fidelity float64) float64 {
 }
 
 // Ask returns trials of the round under way, or begins the next one when all of it was told.
-func (h *halving) Ask(n int) []Trial {
+func (h *Halving) Ask(n int) []Trial {
 	if len(h.queue) == 0 && h.left == 0 && h.fidelity < 1 {
 		h.nextRound()
 	}
@@ -85,17 +130,21 @@ func (h *halving) Ask(n int) []Trial {
 	return out
 }
 
-func (h *halving) nextRound() {
-	keep := int(math.Ceil(float64(len(h.told)) / h.eta))
-	ranked := rankResults(h.told)
-	for _, r := range ranked[:min(keep, len(ranked))] {
+func (h *Halving) nextRound() {
+	following := h.following(h.fidelity)
+	going, ranked := h.survivors(len(h.told)), rankResults(h.told)
+	if len(ranked) == 0 {
+		going, ranked, following = h.plan(len(h.told), h.fidelity).last, h.told, 1
+	}
+	for _, r := range ranked[:min(going, len(ranked))] {
 		h.queue = append(h.queue, r.Place)
 	}
-	h.fidelity, h.left, h.told = h.following(h.fidelity), len(h.queue), nil
+	h.told = nil
+	h.begin(following)
 }
 
 // Tell hears results of the round.
-func (h *halving) Tell(told []Result) {
+func (h *Halving) Tell(told []Result) {
 	h.told = append(h.told, told...)
 	h.left -= len(told)
 }
@@ -106,7 +155,7 @@ func (h *history) all() [][]int {
 	place := make([]int, len(h.space.Dimensions))
 	for i := 0.0; i < h.space.size(); i++ {
 		if h.open(place) {
-			out = append(out, append([]int(nil), place...))
+			out = append(out, slices.Clone(place))
 		}
 		h.space.next(place)
 	}

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -71,15 +72,7 @@ func NewSaturation(space Space, opt SaturationOptions, _ uint64) *Saturation {
 		s.order[i] = i
 	}
 	if len(d.Values) == d.Size {
-		slices.SortStableFunc(s.order, func(a, b int) int {
-			switch x, y := d.Values[a], d.Values[b]; {
-			case x < y:
-				return -1
-			case x > y:
-				return 1
-			}
-			return 0
-		})
+		slices.SortStableFunc(s.order, func(a, b int) int { return cmp.Compare(d.Values[a], d.Values[b]) })
 		s.values = d.Values
 	}
 	if opt.Smallest {

@@ -98,7 +98,8 @@ func (p *splitPart) part(place []int) []int {
 	return out
 }
 
-// Ask asks one part after another, going on where the last ask ended, until there are n trials or nobody has more.
+// Ask asks each part once for its share, going on where the last ask ended, until there are n trials. There are fewer when
+// parts have no more, and none when no part has.
 func (s *split) Ask(n int) []Trial {
 	var out []Trial
 	share := max(1, (n+len(s.parts)-1)/len(s.parts))
