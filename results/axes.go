@@ -31,7 +31,7 @@ func tableAxes(rows []Row) []*axis {
 	nameAxes(axes)
 	for _, a := range axes {
 		a.column = NewColumn(a.name, a.kind, len(rows))
-		a.column.Role = a.role()
+		a.column.Role, a.column.Path = a.role(), a.path
 		a.column.Unit, a.column.Doc = describeAxis(a.path)
 	}
 	for i := range rows {

@@ -119,7 +119,7 @@ func (c *Candidates) condense(t *Table) *Table {
 // mean returns the column with one value a candidate.
 func (c *Candidates) mean(column *Column) *Column {
 	out := NewColumn(column.Name, gridspec.KindFloat, len(c.Rows))
-	out.Unit, out.Doc, out.Role = column.Unit, column.Doc, column.Role
+	out.Unit, out.Doc, out.Role, out.Path = column.Unit, column.Doc, column.Role, column.Path
 	values, err := column.Float64s()
 	if err != nil {
 		return out

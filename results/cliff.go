@@ -426,7 +426,7 @@ func (c *Cliff) bracket(place int) *CliffBracket {
 
 // Text says in words where the axis loses the SLA.
 func (c *Cliff) Text(axis string) string {
-	number := func(v float64) string { return formatValue(float(v)) }
+	number := func(v float64) string { return FormatNumber(v, 5) }
 	towards := map[bool]string{false: "on", true: "down"}[c.Falling]
 	var parts []string
 	switch {

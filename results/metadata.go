@@ -45,6 +45,7 @@ type columnInfo struct {
 	Unit string `json:"unit,omitempty"`
 	Doc  string `json:"doc,omitempty"`
 	Role Role   `json:"role,omitempty"`
+	Path string `json:"path,omitempty"`
 }
 
 // KeyValues returns the table's metadata and its columns' units, meanings and roles as pairs, sorted by key.
@@ -52,7 +53,7 @@ type columnInfo struct {
 func (t *Table) KeyValues() ([]KeyValue, error) {
 	columns := make(map[string]columnInfo, len(t.Columns))
 	for _, c := range t.Columns {
-		columns[c.Name] = columnInfo{Unit: c.Unit, Doc: c.Doc, Role: c.Role}
+		columns[c.Name] = columnInfo{Unit: c.Unit, Doc: c.Doc, Role: c.Role, Path: c.Path}
 	}
 	m := t.Metadata
 	var out []KeyValue
@@ -112,7 +113,7 @@ func (t *Table) applyKeyValues(lookup func(key string) (string, bool)) {
 	}
 	for _, c := range t.Columns {
 		if info, ok := columns[c.Name]; ok {
-			c.Unit, c.Doc, c.Role = info.Unit, info.Doc, info.Role
+			c.Unit, c.Doc, c.Role, c.Path = info.Unit, info.Doc, info.Role, info.Path
 		}
 	}
 }

@@ -39,6 +39,8 @@ type Column struct {
 	Doc string
 	// Role says what the column is about.
 	Role Role
+	// Path is the spec's key of an axis, such as "load.speedup"; it is empty for other columns and in files that do not say it.
+	Path string
 	// Kind is the type of the values.
 	Kind gridspec.Kind
 	// Null marks the rows without a value.
@@ -242,14 +244,29 @@ func (t *Table) Rows() int {
 	return t.Columns[0].Len()
 }
 
-// Column returns the column of that name, or nil.
+// Column returns the column of that name, or nil. Where no column has the name, the key of a spec names its axis or setting:
+// load.speedup, or load_speedup, is the column speedup.
 func (t *Table) Column(name string) *Column {
 	for _, c := range t.Columns {
 		if c.Name == name {
 			return c
 		}
 	}
+	flat := flatName(name)
+	for _, c := range t.Columns {
+		if c.Path != "" && flatName(c.Path) == flat || flat != name && c.Name == flat {
+			return c
+		}
+	}
 	return nil
+}
+
+// ColumnName returns the name of the column that [Table.Column] finds, and the name itself when it finds none.
+func (t *Table) ColumnName(name string) string {
+	if c := t.Column(name); c != nil {
+		return c.Name
+	}
+	return name
 }
 
 // Lookup returns the column of that name; the error of an unknown one names the nearest ones.

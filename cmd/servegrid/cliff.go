@@ -109,7 +109,10 @@ func (f *cliffFlags) search(t *results.Table) (results.CliffSearch, error) {
 		}
 		s.Axis = axes[0]
 	}
-	return s, nil
+	var err error
+	s.Axis = t.ColumnName(s.Axis)
+	s.Constraints, err = t.Bind(s.Constraints)
+	return s, err
 }
 
 // numericAxes are the axes that have several numbers.

@@ -54,7 +54,7 @@ func printFrontier(w io.Writer, t *results.Table, a results.Analysis) error {
 	if len(near) > 0 && err == nil {
 		err = printText(w, "Within noise of the frontier, by the 95 %% intervals of the replicates (±):\n%s\n", f.render(near))
 	}
-	for _, line := range append(f.timingNotes(lines), notes...) {
+	for _, line := range slices.Concat(f.timingNotes(lines), f.loadNote(lines), f.tieNote(lines), notes) {
 		if err == nil {
 			err = printText(w, "%s\n", line)
 		}
@@ -124,6 +124,47 @@ func (f frontierTable) emptiness(rows []int) string {
 		text += fmt.Sprintf("\nclosest: %s: %s", f.configuration(row), visible(results.JoinMisses(misses)))
 	}
 	return text
+}
+
+// loadNote says that the frontier compares configurations under different loads.
+func (f frontierTable) loadNote(groups [][]int) []string {
+	shown := f.candidates.Table
+	for _, c := range shown.Columns {
+		if !strings.HasPrefix(c.Path, "load.") || slices.Contains(f.analysis.By, c.Name) {
+			continue
+		}
+		for _, rows := range groups {
+			if slices.ContainsFunc(rows, func(row int) bool { return c.Text(row) != c.Text(rows[0]) }) {
+				name := cellText(c.Name)
+				return []string{fmt.Sprintf("Loads differ: %s is an axis; --by %s gives each load a frontier.", name, strings.Join(slices.Concat(f.analysis.By, []string{name}), ","))}
+			}
+		}
+	}
+	return nil
+}
+
+// tieNote counts the configurations of a frontier that equal another one in every objective.
+func (f frontierTable) tieNote(groups [][]int) []string {
+	tied := 0
+	for _, rows := range groups {
+		same := map[string]int{}
+		for _, row := range rows {
+			key := ""
+			for _, o := range f.analysis.Objectives {
+				key += f.candidates.Table.Column(o.Name).Text(row) + " "
+			}
+			same[key]++
+		}
+		for _, n := range same {
+			if n > 1 {
+				tied += n
+			}
+		}
+	}
+	if tied == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s have the same objectives as another; --first-of-ties shows one of each.", plural(tied, "configuration"))}
 }
 
 // configuration names a row by its axes.
@@ -229,7 +270,7 @@ func cell(c *results.Column, row int) string {
 	case c.Null[row]:
 		return ""
 	case c.Kind == gridspec.KindInt:
-		return withSeparators(strconv.FormatInt(c.Ints[row], 10))
+		return results.WithSeparators(strconv.FormatInt(c.Ints[row], 10))
 	case c.Kind == gridspec.KindFloat && c.Role == results.RoleMetric:
 		return figure(c.Floats[row])
 	case c.Kind == gridspec.KindFloat:
@@ -243,28 +284,11 @@ func figure(v float64) string {
 	if size := math.Abs(v); size >= 1 && size < 1e15 || v == 0 {
 		return grouped(v)
 	}
-	return strconv.FormatFloat(v, 'g', 4, 64)
+	return results.FormatNumber(v, 4)
 }
 
-// exact shows all digits of a setting, without an exponent unless it is very large or small.
-func exact(v float64) string {
-	if size := math.Abs(v); v == 0 || size < 1e15 && size >= 1e-6 {
-		return withSeparators(strconv.FormatFloat(v, 'f', -1, 64))
-	}
-	return strconv.FormatFloat(v, 'g', -1, 64)
-}
-
-// withSeparators puts a comma between thousands of a plain number.
-func withSeparators(number string) string {
-	whole, rest, _ := strings.Cut(number, ".")
-	for i := len(whole) - 3; i > 0 && whole[i-1] != '-'; i -= 3 {
-		whole = whole[:i] + "," + whole[i:]
-	}
-	if rest != "" {
-		whole += "." + rest
-	}
-	return whole
-}
+// exact shows a setting: whole numbers in full, five digits of others, such as those of a logspace.
+func exact(v float64) string { return results.FormatNumber(v, 5) }
 
 // headline says what a frontier optimises, and under which constraints.
 func headline(a results.Analysis) string {

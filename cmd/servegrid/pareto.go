@@ -109,7 +109,21 @@ func (f *analysisFlags) analysis(t *results.Table) (results.Analysis, error) {
 		return a, fmt.Errorf("--epsilon: %v is not allowed; give 0 or more", f.epsilon)
 	}
 	a.FrontierOptions = f.options(len(a.Objectives))
-	return a, nil
+	return named(t, a)
+}
+
+// named is the analysis with the names of the table's columns where it has keys of the spec, and each constraint once.
+func named(t *results.Table, a results.Analysis) (results.Analysis, error) {
+	a.Objectives, a.By = slices.Clone(a.Objectives), slices.Clone(a.By)
+	for i, o := range a.Objectives {
+		a.Objectives[i].Name = t.ColumnName(o.Name)
+	}
+	for i, name := range a.By {
+		a.By[i] = t.ColumnName(name)
+	}
+	var err error
+	a.Constraints, err = t.Bind(a.Constraints)
+	return a, err
 }
 
 func (f *analysisFlags) options(n int) results.FrontierOptions {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
+	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/simcore/perfmodel"
 )
 
@@ -111,7 +112,7 @@ func (s *shownPass) workText() string {
 }
 
 // count is a whole number with commas between thousands; counted one of things whose name takes an s.
-func count(n int) string { return withSeparators(fmt.Sprint(n)) }
+func count(n int) string { return results.WithSeparators(fmt.Sprint(n)) }
 
 func counted(n int, thing string) string {
 	_, thing, _ = strings.Cut(plural(n, thing), " ")

@@ -351,6 +351,13 @@ func (f *recommendFlags) request(t *results.Table) (recommend.Request, error) {
 		}
 		r.Limits = append(r.Limits, where...)
 	}
+	if r.Limits, err = t.Bind(r.Limits); err != nil {
+		problems = append(problems, fmt.Errorf("--where: %w", err))
+	}
+	r.By = slices.Clone(r.By)
+	for i, name := range r.By {
+		r.By[i] = t.ColumnName(name)
+	}
 	if f.gpus > 0 {
 		r.Budget = append(r.Budget, recommend.GPUBudget(t, f.gpus))
 	}

@@ -415,7 +415,7 @@ func (p answerText) infeasible() []string {
 // boundText is the number of a bound.
 func boundText(c results.Constraint) string {
 	if c.Bound.Kind == gridspec.KindInt {
-		return withSeparators(c.Bound.String())
+		return results.WithSeparators(c.Bound.String())
 	}
 	return exact(c.Bound.Float)
 }

@@ -93,6 +93,9 @@ func readWhere(st *state, path, where string) (*results.Table, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--where: %w", err)
 	}
+	if constraints, err = t.Bind(constraints); err != nil {
+		return nil, fmt.Errorf("--where: %w", err)
+	}
 	keep, err := results.Feasible(t, constraints)
 	if err != nil {
 		return nil, fmt.Errorf("--where: %w", err)

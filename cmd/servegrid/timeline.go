@@ -81,6 +81,9 @@ func (f *timelineFlags) rows(t *results.Table) ([]int, error) {
 			return nil, fmt.Errorf("--where: %w", err)
 		}
 	}
+	if constraints, err = t.Bind(constraints); err != nil {
+		return nil, fmt.Errorf("--where: %w", err)
+	}
 	chosen, err := results.Feasible(t, constraints)
 	if err != nil {
 		return nil, fmt.Errorf("--where: %w", err)

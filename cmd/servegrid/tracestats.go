@@ -12,6 +12,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
+	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/results/tracereport"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
@@ -208,7 +209,7 @@ func reuseTable(r *workload.ReuseStatistics, all bool) string {
 func rounded(v float64) string {
 	switch size := math.Abs(v); {
 	case size >= 100 || v == math.Trunc(v):
-		return withSeparators(fmt.Sprintf("%.0f", v))
+		return results.WithSeparators(fmt.Sprintf("%.0f", v))
 	case size >= 10:
 		return fmt.Sprintf("%.1f", v)
 	case size >= 1:

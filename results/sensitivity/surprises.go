@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/servegrid/servegrid/results"
@@ -273,4 +272,4 @@ func (s *Surprise) Text() string {
 }
 
 // digits shows four digits of a figure.
-func digits(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
+func digits(v float64) string { return results.FormatNumber(v, 4) }
