@@ -198,7 +198,7 @@ func TestSearchSection(t *testing.T) {
 		"{method: refine, axis: load.rate, eta: 3, population: 4}":    {"search.axis", "search.method saturation", "search.eta", "search.population"},
 		"{method: saturation}":                                        {"search.axis", "load.rate"},
 		"{method: saturation, axis: load.concurrency, tolerance: -1}": {"search.axis", "search.tolerance"},
-		"{method: halving, eta: 1.09, min_fidelity: 2, batch: -1}":       {"search.eta", "search.min_fidelity", "search.batch"},
+		"{method: halving, eta: 1.09, min_fidelity: 2, batch: -1}":    {"search.eta", "search.min_fidelity", "search.batch"},
 	} {
 		_, err := gridspec.Load(gridspec.Source{Data: []byte(axes + "search: " + text), Dir: "."})
 		if (err == nil) != (want == nil) {
