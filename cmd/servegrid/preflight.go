@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/results"
@@ -42,6 +43,28 @@ func (j *sweepJob) constraints(points []gridspec.Point) ([]results.Constraint, e
 			return nil, fmt.Errorf("--fail-on: %w", err)
 		}
 	}
+	if sample := someOf(points); len(sample) < len(points) && j.columnProblems(sample, constraints) == nil {
+		return constraints, nil
+	}
+	return constraints, j.columnProblems(points, constraints)
+}
+
+// someOf are the first of many points and some of all: a table of them has all columns but for settings that hardly any
+// point has.
+func someOf(points []gridspec.Point) []gridspec.Point {
+	const most = 500
+	if len(points) <= 2*most {
+		return points
+	}
+	out := slices.Clone(points[:most])
+	for i := range most {
+		out = append(out, points[most+i*(len(points)-most)/most])
+	}
+	return out
+}
+
+// columnProblems are the columns of the constraints and objectives that the table of these points will not have.
+func (j *sweepJob) columnProblems(points []gridspec.Point, constraints []results.Constraint) error {
 	rows := make([]results.Row, len(points))
 	for i, p := range points {
 		rows[i] = results.Row{Point: p}
@@ -63,5 +86,5 @@ func (j *sweepJob) constraints(points []gridspec.Point) ([]results.Constraint, e
 			problems = append(problems, fmt.Errorf("objectives: %w", err))
 		}
 	}
-	return constraints, errors.Join(problems...)
+	return errors.Join(problems...)
 }
