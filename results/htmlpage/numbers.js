@@ -6,11 +6,11 @@ const plural = (n, thing) => `${n.toLocaleString("en-US")} ${thing}${n === 1 ? "
 const byDecimals = [];
 
 function withDecimals(value, digits) {
-  byDecimals[digits] ??= new Intl.NumberFormat("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  byDecimals[digits] ??= new Intl.NumberFormat("en-US", { maximumFractionDigits: digits });
   return byDecimals[digits].format(value);
 }
 
-// formatNumber shows four significant digits, with separators, or an exponent far from one.
+// formatNumber shows up to four significant digits, with separators, or an exponent far from one.
 function formatNumber(value) {
   const size = Math.abs(value);
   if (value === 0) return "0";

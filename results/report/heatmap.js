@@ -55,7 +55,7 @@ function heatScale(values) {
   return { low, high, log, share: (v) => (high > low ? (of(v) - of(low)) / (of(high) - of(low)) : 0.5) };
 }
 
-const heatValue = (view, value) => (value === null ? "–" : view.summary === "feasible" ? wholePercent(value) : formatNumber(Number(value.toPrecision(3))));
+const heatValue = (view, value) => (value === null ? "–" : view.summary === "feasible" ? wholePercent(value) : formatNumber(value));
 
 // makeHeatmap puts the map into its element and returns { view, redraw }, or null without two axes and a figure.
 function makeHeatmap(element) {
