@@ -244,13 +244,21 @@ func (t *Table) Rows() int {
 	return t.Columns[0].Len()
 }
 
-// Column returns the column of that name, or nil. Where no column has the name, the key of a spec names its axis or setting:
-// load.speedup, or load_speedup, is the column speedup.
+// Column returns the column of that name, or nil.
 func (t *Table) Column(name string) *Column {
 	for _, c := range t.Columns {
 		if c.Name == name {
 			return c
 		}
+	}
+	return nil
+}
+
+// columnOf is the column of that name. Where no column has the name, the key of a spec names its axis or setting:
+// load.speedup, or load_speedup, is the column speedup.
+func (t *Table) columnOf(name string) *Column {
+	if c := t.Column(name); c != nil {
+		return c
 	}
 	flat := flatName(name)
 	for _, c := range t.Columns {
@@ -261,17 +269,17 @@ func (t *Table) Column(name string) *Column {
 	return nil
 }
 
-// ColumnName returns the name of the column that [Table.Column] finds, and the name itself when it finds none.
+// ColumnName returns the name of the column that [Table.Lookup] finds, and the name itself when it finds none.
 func (t *Table) ColumnName(name string) string {
-	if c := t.Column(name); c != nil {
+	if c := t.columnOf(name); c != nil {
 		return c.Name
 	}
 	return name
 }
 
-// Lookup returns the column of that name; the error of an unknown one names the nearest ones.
+// Lookup returns the column of that name, or of that key of a spec; the error of an unknown one names the nearest ones.
 func (t *Table) Lookup(name string) (*Column, error) {
-	if c := t.Column(name); c != nil {
+	if c := t.columnOf(name); c != nil {
 		return c, nil
 	}
 	return nil, unknownColumn(name, t.names())
