@@ -12,61 +12,26 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/results"
+	"github.com/servegrid/servegrid/results/tabletest"
 )
-
-// column makes a column from plain values; nil is a null.
-func column(name string, role results.Role, values ...any) *results.Column {
-	kind := gridspec.KindFloat
-	for _, v := range values {
-		switch v.(type) {
-		case string:
-			kind = gridspec.KindString
-		case int:
-			kind = gridspec.KindInt
-		case bool:
-			kind = gridspec.KindBool
-		case float64:
-			kind = gridspec.KindFloat
-		default:
-			continue
-		}
-		break
-	}
-	c := results.NewColumn(name, kind, len(values))
-	c.Role = role
-	for row, v := range values {
-		switch v := v.(type) {
-		case string:
-			c.Set(row, gridspec.Value{Kind: gridspec.KindString, Str: v})
-		case int:
-			c.Set(row, gridspec.Value{Kind: gridspec.KindInt, Int: int64(v)})
-		case float64:
-			c.Set(row, gridspec.Value{Kind: gridspec.KindFloat, Float: v})
-		case bool:
-			c.Set(row, gridspec.Value{Kind: gridspec.KindBool, Bool: v})
-		}
-	}
-	return c
-}
 
 // cluster is a small study: GPUs of two kinds, one to four workers, a knob that does little.
 func cluster() *results.Table {
 	return &results.Table{Columns: []*results.Column{
-		column("id", results.RolePoint, "a1", "a1k", "a2", "a4", "b1", "b2", "bad"),
-		column("status", results.RolePoint, "ok", "ok", "ok", "ok", "ok", "ok", "failed"),
-		column("gpu", results.RoleAxis, "h100", "h100", "h100", "h100", "b200", "b200", "b200"),
-		column("workers", results.RoleAxis, 1, 1, 2, 4, 1, 2, 4),
-		column("max_num_seqs", results.RoleAxis, 256, 512, 256, 256, 256, 256, 256),
-		column("gpus", results.RolePoint, 1, 1, 2, 4, 1, 2, 4),
-		column("gpu_hours", results.RoleMetric, .5, .5, 1., 2., .5, 1., nil),
-		column("mean_gpus", results.RoleMetric, 1., 1., 2., 4., 1., 2., nil),
-		column("cost_usd", results.RoleMetric, 1., 1., 2., 4., 2.5, 5., nil),
-		column("cost_usd_per_mtok_output", results.RoleMetric, 10., 10., 20., 40., 25., 50., nil),
-		column("p99_ttft_ms", results.RoleMetric, 3000., 2990., 900., 400., 800., 300., nil),
-		column("rejected_requests", results.RoleMetric, 0, 0, 0, 0, 0, 0, nil),
-		column("limiting_resource", results.RolePoint, "compute", "compute", "none", "none", "kv_memory", "none", nil),
+		tabletest.Column("id", results.RolePoint, "a1", "a1k", "a2", "a4", "b1", "b2", "bad"),
+		tabletest.Column("status", results.RolePoint, "ok", "ok", "ok", "ok", "ok", "ok", "failed"),
+		tabletest.Column("gpu", results.RoleAxis, "h100", "h100", "h100", "h100", "b200", "b200", "b200"),
+		tabletest.Column("workers", results.RoleAxis, 1, 1, 2, 4, 1, 2, 4),
+		tabletest.Column("max_num_seqs", results.RoleAxis, 256, 512, 256, 256, 256, 256, 256),
+		tabletest.Column("gpus", results.RolePoint, 1, 1, 2, 4, 1, 2, 4),
+		tabletest.Column("gpu_hours", results.RoleMetric, .5, .5, 1., 2., .5, 1., nil),
+		tabletest.Column("mean_gpus", results.RoleMetric, 1., 1., 2., 4., 1., 2., nil),
+		tabletest.Column("cost_usd", results.RoleMetric, 1., 1., 2., 4., 2.5, 5., nil),
+		tabletest.Column("cost_usd_per_mtok_output", results.RoleMetric, 10., 10., 20., 40., 25., 50., nil),
+		tabletest.Column("p99_ttft_ms", results.RoleMetric, 3000., 2990., 900., 400., 800., 300., nil),
+		tabletest.Column("rejected_requests", results.RoleMetric, 0, 0, 0, 0, 0, 0, nil),
+		tabletest.Column("limiting_resource", results.RolePoint, "compute", "compute", "none", "none", "kv_memory", "none", nil),
 	}}
 }
 
@@ -176,7 +141,7 @@ func TestNothingFeasible(t *testing.T) {
 
 func TestWhoDropsRequestsIsNotChosen(t *testing.T) {
 	table := cluster()
-	table.Add(column("rejected_requests", results.RoleMetric, 5, 5, 0, 0, 0, 0, nil))
+	table.Add(tabletest.Column("rejected_requests", results.RoleMetric, 5, 5, 0, 0, 0, 0, nil))
 	r := cheapest(t)
 	if a := ask(t, table, r); a.Best.ID != "a2" {
 		t.Errorf("best is %s, which drops requests", a.Best.ID)
@@ -185,7 +150,7 @@ func TestWhoDropsRequestsIsNotChosen(t *testing.T) {
 	if a := ask(t, table, r); a.Best.ID != "a1" {
 		t.Errorf("best is %s; the cheapest was allowed", a.Best.ID)
 	}
-	table.Add(column("rejected_requests", results.RoleMetric, 5, 5, 5, 5, 5, 5, nil))
+	table.Add(tabletest.Column("rejected_requests", results.RoleMetric, 5, 5, 5, 5, 5, 5, nil))
 	if a := ask(t, table, cheapest(t)); a.Best.ID != "a1" {
 		t.Errorf("best is %s; all drop the same", a.Best.ID)
 	}
@@ -196,7 +161,7 @@ func TestKnobsAreRunnersUpOnlyWhenTheyMatter(t *testing.T) {
 	if a := ask(t, table, cheapest(t, "p99_ttft_ms <= 5000")); len(a.RunnersUp) != 0 {
 		t.Errorf("runners-up %v; 0.3 %% of TTFT are no difference", ids(a.RunnersUp))
 	}
-	table.Add(column("p99_ttft_ms", results.RoleMetric, 3000., 2000.))
+	table.Add(tabletest.Column("p99_ttft_ms", results.RoleMetric, 3000., 2000.))
 	if a := ask(t, table, cheapest(t, "p99_ttft_ms <= 5000")); a.Best.ID != "a1k" || len(a.RunnersUp) != 1 {
 		t.Errorf("best %s, runners-up %v; the knob matters", a.Best.ID, ids(a.RunnersUp))
 	}
@@ -204,11 +169,11 @@ func TestKnobsAreRunnersUpOnlyWhenTheyMatter(t *testing.T) {
 
 func TestReplicatesSayWhatIsChance(t *testing.T) {
 	table := &results.Table{Columns: []*results.Column{
-		column("status", results.RolePoint, "ok", "ok", "ok", "ok", "ok", "ok", "ok", "ok", "ok"),
-		column("workers", results.RoleAxis, 1, 1, 1, 2, 2, 2, 4, 4, 4),
-		column("replicate", results.RolePoint, 0, 1, 2, 0, 1, 2, 0, 1, 2),
-		column("gpu_hours", results.RoleMetric, 10., 14., 12., 10.5, 13.5, 12.6, 20., 24., 22.),
-		column("p99_ttft_ms", results.RoleMetric, 90., 120., 80., 50., 60., 55., 20., 20., 20.),
+		tabletest.Column("status", results.RolePoint, "ok", "ok", "ok", "ok", "ok", "ok", "ok", "ok", "ok"),
+		tabletest.Column("workers", results.RoleAxis, 1, 1, 1, 2, 2, 2, 4, 4, 4),
+		tabletest.Column("replicate", results.RolePoint, 0, 1, 2, 0, 1, 2, 0, 1, 2),
+		tabletest.Column("gpu_hours", results.RoleMetric, 10., 14., 12., 10.5, 13.5, 12.6, 20., 24., 22.),
+		tabletest.Column("p99_ttft_ms", results.RoleMetric, 90., 120., 80., 50., 60., 55., 20., 20., 20.),
 	}}
 	r := Request{Objective: results.Objective{Name: "gpu_hours"}, Limits: bounds(t, "p99_ttft_ms <= 100"), RunnersUp: 2}
 	a := ask(t, table, r)
@@ -259,8 +224,8 @@ func TestTablesWithNothingToChooseFrom(t *testing.T) {
 		"empty":      cluster().Select(nil),
 		"all failed": cluster().Select([]int{6}),
 		"no numbers": {Columns: []*results.Column{
-			column("status", results.RolePoint, "ok"), column("cost_usd_per_mtok_output", results.RoleMetric, math.Inf(1)),
-			column("p99_ttft_ms", results.RoleMetric, math.NaN()),
+			tabletest.Column("status", results.RolePoint, "ok"), tabletest.Column("cost_usd_per_mtok_output", results.RoleMetric, math.Inf(1)),
+			tabletest.Column("p99_ttft_ms", results.RoleMetric, math.NaN()),
 		}},
 	} {
 		r := cheapest(t, "p99_ttft_ms <= 1000")
@@ -295,7 +260,7 @@ func TestFindObjective(t *testing.T) {
 			t.Errorf("%s: got %v, %v", word, got, err)
 		}
 	}
-	if got, _ := FindObjective(&results.Table{Columns: []*results.Column{column("gpus", results.RolePoint, 1, 2)}}, "cost"); got.Name != "gpus" {
+	if got, _ := FindObjective(&results.Table{Columns: []*results.Column{tabletest.Column("gpus", results.RolePoint, 1, 2)}}, "cost"); got.Name != "gpus" {
 		t.Errorf("without prices cost is %v; want gpus", got)
 	}
 }
@@ -309,7 +274,7 @@ func randomTable(t *rapid.T) *results.Table {
 		for i := range values {
 			values[i] = g.Draw(t, name)
 		}
-		return column(name, role, values...)
+		return tabletest.Column(name, role, values...)
 	}
 	anyOf := func(values ...any) *rapid.Generator[any] { return rapid.SampledFrom(values) }
 	idOf := make([]any, n)
@@ -319,7 +284,7 @@ func randomTable(t *rapid.T) *results.Table {
 	cost := draw("cost_usd_per_mtok_output", results.RoleMetric, figure)
 	ttft := draw("p99_ttft_ms", results.RoleMetric, figure)
 	return &results.Table{Columns: []*results.Column{
-		column("id", results.RolePoint, idOf...),
+		tabletest.Column("id", results.RolePoint, idOf...),
 		draw("status", results.RolePoint, anyOf("ok", "ok", "ok", "failed")),
 		draw("gpu", results.RoleAxis, anyOf("x", "y")),
 		draw("workers", results.RoleAxis, anyOf(1, 2, 3)),
@@ -411,11 +376,11 @@ func TestTheBudgetIsOnThePeakWhereThatDiffers(t *testing.T) {
 	if got := GPUBudget(table, 4); got.String() != "gpus <= 4" {
 		t.Errorf("got %s", got)
 	}
-	table.Add(column("peak_gpus", results.RoleMetric, 1, 1, 2, 4, 1, 2, nil))
+	table.Add(tabletest.Column("peak_gpus", results.RoleMetric, 1, 1, 2, 4, 1, 2, nil))
 	if got := GPUBudget(table, 4); got.String() != "gpus <= 4" {
 		t.Errorf("got %s though nothing scales", got)
 	}
-	table.Add(column("peak_gpus", results.RoleMetric, 1, 1, 6, 4, 1, 2, nil))
+	table.Add(tabletest.Column("peak_gpus", results.RoleMetric, 1, 1, 6, 4, 1, 2, nil))
 	if got := GPUBudget(table, 4); got.String() != "peak_gpus <= 4" {
 		t.Errorf("got %s though the planner added workers", got)
 	}
@@ -423,7 +388,7 @@ func TestTheBudgetIsOnThePeakWhereThatDiffers(t *testing.T) {
 
 func TestSeveralLoadsAreACaution(t *testing.T) {
 	table := cluster()
-	table.Add(column("concurrency", results.RoleAxis, 8, 8, 8, 8, 16, 16, nil))
+	table.Add(tabletest.Column("concurrency", results.RoleAxis, 8, 8, 8, 8, 16, 16, nil))
 	for limit, want := range map[string]int{"gpus >= 1": 1, "concurrency == 8": 0, "concurrency <= 8": 0} {
 		got, err := For(table, cheapest(t, limit))
 		if err != nil {
@@ -444,7 +409,7 @@ func BenchmarkFor(b *testing.B) {
 		for i := range values {
 			values[i] = of(i)
 		}
-		return column(name, role, values...)
+		return tabletest.Column(name, role, values...)
 	}
 	columns := []*results.Column{
 		numbers("id", results.RolePoint, func(i int) any { return strconv.Itoa(i) }),
@@ -466,11 +431,11 @@ func BenchmarkFor(b *testing.B) {
 // A bound from below gives way to half of it, and a share of those served only until twice as many are missed.
 func TestRelaxedFromBelow(t *testing.T) {
 	table := &results.Table{Columns: []*results.Column{
-		column("id", results.RolePoint, "all", "some", "few"),
-		column("workers", results.RoleAxis, 4, 2, 1),
-		column("usd", results.RoleMetric, 40., 20., 10.),
-		column("attainment", results.RoleMetric, .97, .91, .2),
-		column("throughput", results.RoleMetric, 400., 210., 100.),
+		tabletest.Column("id", results.RolePoint, "all", "some", "few"),
+		tabletest.Column("workers", results.RoleAxis, 4, 2, 1),
+		tabletest.Column("usd", results.RoleMetric, 40., 20., 10.),
+		tabletest.Column("attainment", results.RoleMetric, .97, .91, .2),
+		tabletest.Column("throughput", results.RoleMetric, 400., 210., 100.),
 	}}
 	for limit, want := range map[string]string{
 		"attainment >= 0.95": "some", "attainment >= 0.96": "", "throughput >= 400": "some", "throughput >= 220": "some",
@@ -496,9 +461,9 @@ func TestRelaxedFromBelow(t *testing.T) {
 // Configurations without a value in the objective were simulated; they are counted apart.
 func TestWithoutObjective(t *testing.T) {
 	table := &results.Table{Columns: []*results.Column{
-		column("status", results.RolePoint, "ok", "ok", "failed", "ok"),
-		column("gpu", results.RoleAxis, "h100", "gb300", "l40s", "b200"),
-		column("usd", results.RoleMetric, 40., nil, nil, 20.),
+		tabletest.Column("status", results.RolePoint, "ok", "ok", "failed", "ok"),
+		tabletest.Column("gpu", results.RoleAxis, "h100", "gb300", "l40s", "b200"),
+		tabletest.Column("usd", results.RoleMetric, 40., nil, nil, 20.),
 	}}
 	r, err := For(table, Request{Objective: results.Objective{Name: "usd"}})
 	if err != nil {
@@ -512,11 +477,11 @@ func TestWithoutObjective(t *testing.T) {
 // A choice that a roofline prices is no measured result, and the cautions say how far it may be off.
 func TestAnalyticCaution(t *testing.T) {
 	table := &results.Table{Columns: []*results.Column{
-		column("gpu", results.RoleAxis, "mi300x", "h200", "l40s"),
-		column("usd", results.RoleMetric, 10., 20., 30.),
-		column("timing_source", results.RolePoint, "analytic", "table", "analytic"),
-		column("timing_prefill_error_pct", results.RolePoint, 40., .2, 40.),
-		column("timing_decode_error_pct", results.RolePoint, 35., .8, nil),
+		tabletest.Column("gpu", results.RoleAxis, "mi300x", "h200", "l40s"),
+		tabletest.Column("usd", results.RoleMetric, 10., 20., 30.),
+		tabletest.Column("timing_source", results.RolePoint, "analytic", "table", "analytic"),
+		tabletest.Column("timing_prefill_error_pct", results.RolePoint, 40., .2, 40.),
+		tabletest.Column("timing_decode_error_pct", results.RolePoint, 35., .8, nil),
 	}}
 	r, err := For(table, Request{Objective: results.Objective{Name: "usd"}, RunnersUp: 2})
 	if err != nil {

@@ -14,35 +14,8 @@ import (
 
 	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/results"
+	"github.com/servegrid/servegrid/results/tabletest"
 )
-
-// column makes a column of a table.
-func column(name string, role results.Role, values ...any) *results.Column {
-	kind := gridspec.KindFloat
-	switch values[0].(type) {
-	case string:
-		kind = gridspec.KindString
-	case int:
-		kind = gridspec.KindInt
-	case bool:
-		kind = gridspec.KindBool
-	}
-	c := results.NewColumn(name, kind, len(values))
-	c.Role = role
-	for i, v := range values {
-		switch v := v.(type) {
-		case string:
-			c.Set(i, gridspec.Value{Kind: gridspec.KindString, Str: v})
-		case int:
-			c.Set(i, gridspec.Value{Kind: gridspec.KindInt, Int: int64(v)})
-		case bool:
-			c.Set(i, gridspec.Value{Kind: gridspec.KindBool, Bool: v})
-		case float64:
-			c.Set(i, gridspec.Value{Kind: gridspec.KindFloat, Float: v})
-		}
-	}
-	return c
-}
 
 // every has data for every chart: two workers by three loads on two GPUs; the highest load misses the bound with one worker.
 func every() results.ReportData {
@@ -60,10 +33,10 @@ func every() results.ReportData {
 		}
 	}
 	for _, c := range []*results.Column{
-		column("gpu", results.RoleAxis, gpu...), column("workers", results.RoleAxis, workers...), column("concurrency", results.RoleAxis, load...),
-		column("throughput", results.RoleMetric, throughput...), column("per.user", results.RoleMetric, user...), column("ttft", results.RoleMetric, ttft...),
-		column("queue_time_share", results.RoleMetric, queue...), column("prefill_time_share", results.RoleMetric, prefill...), column("decode_time_share", results.RoleMetric, decode...),
-		column("limiting_resource", results.RoleMetric, limit...),
+		tabletest.Column("gpu", results.RoleAxis, gpu...), tabletest.Column("workers", results.RoleAxis, workers...), tabletest.Column("concurrency", results.RoleAxis, load...),
+		tabletest.Column("throughput", results.RoleMetric, throughput...), tabletest.Column("per.user", results.RoleMetric, user...), tabletest.Column("ttft", results.RoleMetric, ttft...),
+		tabletest.Column("queue_time_share", results.RoleMetric, queue...), tabletest.Column("prefill_time_share", results.RoleMetric, prefill...), tabletest.Column("decode_time_share", results.RoleMetric, decode...),
+		tabletest.Column("limiting_resource", results.RoleMetric, limit...),
 	} {
 		t.Add(c)
 	}
@@ -163,7 +136,7 @@ func TestCells(t *testing.T) {
 // TestChartsOfLittle asks for the charts of tables that have hardly anything.
 func TestChartsOfLittle(t *testing.T) {
 	goals := []results.Objective{{Name: "a", Maximize: true}, {Name: "b"}}
-	two := results.Table{Columns: []*results.Column{column("a", results.RoleMetric, 1.0, math.NaN()), column("b", results.RoleMetric, 0.0, 3.0)}}
+	two := results.Table{Columns: []*results.Column{tabletest.Column("a", results.RoleMetric, 1.0, math.NaN()), tabletest.Column("b", results.RoleMetric, 0.0, 3.0)}}
 	for name, test := range map[string]struct {
 		table results.Table
 		goals []results.Objective
@@ -173,7 +146,7 @@ func TestChartsOfLittle(t *testing.T) {
 		"no axes":          {two, goals, "[pareto]"},
 		"one objective":    {two, goals[:1], "[]"},
 		"the same twice":   {two, []results.Objective{goals[0], goals[0]}, "[]"},
-		"an axis of words": {results.Table{Columns: append(slices.Clone(two.Columns), column("gpu", results.RoleAxis, "x", "y"))}, goals, "[pareto parallel multiples]"},
+		"an axis of words": {results.Table{Columns: append(slices.Clone(two.Columns), tabletest.Column("gpu", results.RoleAxis, "x", "y"))}, goals, "[pareto parallel multiples]"},
 	} {
 		charts, err := Charts(results.ReportData{Table: &test.table, Analysis: results.Analysis{Objectives: test.goals}})
 		names := []string{}
@@ -199,7 +172,7 @@ func hostile() results.ReportData {
 		for row := range values {
 			values[row] = names[(row+i)%len(names)]
 		}
-		d.Table.Add(column(name, results.RoleAxis, values...))
+		d.Table.Add(tabletest.Column(name, results.RoleAxis, values...))
 	}
 	d.Title = `</script>'"`
 	return d
@@ -208,7 +181,7 @@ func hostile() results.ReportData {
 // TestKeysAreDistinct looks for two columns with one key.
 func TestKeysAreDistinct(t *testing.T) {
 	d := hostile()
-	d.Table.Add(column("a_b_0_", results.RoleAxis, make12("x")...))
+	d.Table.Add(tabletest.Column("a_b_0_", results.RoleAxis, make12("x")...))
 	s, err := newStudy(d)
 	if err != nil {
 		t.Fatal(err)
@@ -238,7 +211,7 @@ func TestLargeStudiesAreThinned(t *testing.T) {
 	for i := range n {
 		x[i], a[i], b[i] = i, float64(i%97), float64((i*7919)%n)
 	}
-	table := results.Table{Columns: []*results.Column{column("x", results.RoleAxis, x...), column("a", results.RoleMetric, a...), column("b", results.RoleMetric, b...)}}
+	table := results.Table{Columns: []*results.Column{tabletest.Column("x", results.RoleAxis, x...), tabletest.Column("a", results.RoleMetric, a...), tabletest.Column("b", results.RoleMetric, b...)}}
 	d := results.ReportData{Table: &table, Analysis: results.Analysis{Objectives: []results.Objective{{Name: "a"}, {Name: "b"}}}}
 	marked := table
 	if err := results.MarkFrontier(&marked, d.Analysis); err != nil {
