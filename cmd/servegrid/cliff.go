@@ -223,7 +223,7 @@ func curveTable(s results.CliffSearch, c results.Cliff) string {
 			out.AppendFooter(table.Row{fmt.Sprintf("… %d more", len(c.Points)-n)})
 			break
 		}
-		row := table.Row{exact(p.Value), map[bool]string{true: "kept", false: "lost"}[p.Kept]}
+		row := table.Row{settingFigure(p.Value), map[bool]string{true: "kept", false: "lost"}[p.Kept]}
 		if replicated {
 			row = append(row, fmt.Sprintf("%d of %d", p.Keeping, p.Runs))
 		}

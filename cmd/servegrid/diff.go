@@ -259,7 +259,7 @@ const mostChangedFigures = 15
 func (f *diffFlags) changesText(d *compare.Difference) []string {
 	beyond := ""
 	if f.tolerance > 0 {
-		beyond = " by more than " + exact(100*f.tolerance) + " %"
+		beyond = " by more than " + settingFigure(100*f.tolerance) + " %"
 	}
 	if len(d.Metrics) == 0 {
 		return []string{"No figure changed" + beyond + "."}

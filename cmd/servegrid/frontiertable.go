@@ -274,7 +274,7 @@ func cell(c *results.Column, row int) string {
 	case c.Kind == gridspec.KindFloat && c.Role == results.RoleMetric:
 		return figure(c.Floats[row])
 	case c.Kind == gridspec.KindFloat:
-		return exact(c.Floats[row])
+		return settingFigure(c.Floats[row])
 	}
 	return cellText(c.Text(row))
 }
@@ -287,8 +287,8 @@ func figure(v float64) string {
 	return results.FormatNumber(v, 4)
 }
 
-// exact shows a setting: whole numbers in full, five digits of others, such as those of a logspace.
-func exact(v float64) string { return results.FormatNumber(v, 5) }
+// settingFigure shows a setting: whole numbers in full, five digits of others, such as those of a logspace.
+func settingFigure(v float64) string { return results.FormatNumber(v, 5) }
 
 // headline says what a frontier optimises, and under which constraints.
 func headline(a results.Analysis) string {

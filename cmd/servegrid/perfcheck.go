@@ -165,7 +165,7 @@ func renderErrors(rows []*tables.Config) string {
 				suspect++
 			}
 		}
-		out.AppendRow(append(cells, orNothing(float64(suspect), exact)))
+		out.AppendRow(append(cells, orNothing(float64(suspect), settingFigure)))
 	}
 	return out.Render()
 }

@@ -318,7 +318,7 @@ func renderGPUs(gpus []knownGPU) string {
 	for _, g := range gpus {
 		cells := table.Row{cellText(g.ID), g.Timing}
 		for _, v := range []float64{g.MemoryGiB, g.MemoryGBps, g.BF16TFLOPS, g.FP8TFLOPS, g.FP4TFLOPS, g.TDPWatts} {
-			cells = append(cells, orNothing(v, exact))
+			cells = append(cells, orNothing(v, settingFigure))
 		}
 		out.AppendRow(append(cells, orNothing(g.USDPerHour, grouped)))
 	}

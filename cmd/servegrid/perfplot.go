@@ -193,7 +193,7 @@ func msScale(lines []*plotLine) (logScale, []plotTick) {
 	scale := logScale{values[0], values[len(values)-1], panelHeight}
 	var ticks []plotTick
 	for _, v := range values {
-		ticks = append(ticks, plotTick{At: panelHeight - scale.at(v), Label: exact(v)})
+		ticks = append(ticks, plotTick{At: panelHeight - scale.at(v), Label: settingFigure(v)})
 	}
 	return scale, ticks
 }

@@ -59,7 +59,7 @@ func TestSummaryLine(t *testing.T) {
 
 func TestTerminalNumbers(t *testing.T) {
 	for got, want := range map[string]string{
-		exact(1048576): "1,048,576", exact(0.5): "0.5", exact(1.5e300): "1.5e+300", exact(0): "0", results.WithSeparators("-1234567.25"): "-1,234,567.25",
+		settingFigure(1048576): "1,048,576", settingFigure(0.5): "0.5", settingFigure(1.5e300): "1.5e+300", settingFigure(0): "0", results.WithSeparators("-1234567.25"): "-1,234,567.25",
 		figure(0.00123456): "0.001235", figure(1234.5): "1,234.50", figure(1e308): "1e+308",
 	} {
 		if got != want {

@@ -238,7 +238,7 @@ func figureCell(c *recommend.Choice, column, separator string) string {
 // shownFigure writes whole numbers without decimals.
 func shownFigure(v float64) string {
 	if v == math.Trunc(v) && math.Abs(v) < 1e15 {
-		return exact(v)
+		return settingFigure(v)
 	}
 	return figure(v)
 }
@@ -417,7 +417,7 @@ func boundText(c results.Constraint) string {
 	if c.Bound.Kind == gridspec.KindInt {
 		return results.WithSeparators(c.Bound.String())
 	}
-	return exact(c.Bound.Float)
+	return settingFigure(c.Bound.Float)
 }
 
 // relativeTo is how far the needed value is from the bound, as a share of the bound.

@@ -150,7 +150,7 @@ func agentsText(a *workload.AgentStatistics) string {
 	}
 	fmt.Fprintf(&b, "\nSubagents: %s", count(a.Subagents))
 	if a.Subagents > 0 {
-		fmt.Fprintf(&b, " with %s and %s; %s joined, nested %d deep, at most %s in a play", counted(a.SubagentRequests, "request"), counted(a.SubagentInputTokens, "input token"), count(a.Joined), a.Depth, exact(a.PerPlay.Max))
+		fmt.Fprintf(&b, " with %s and %s; %s joined, nested %d deep, at most %s in a play", counted(a.SubagentRequests, "request"), counted(a.SubagentInputTokens, "input token"), count(a.Joined), a.Depth, settingFigure(a.PerPlay.Max))
 	}
 	b.WriteString("\n")
 	if len(a.Models) > 0 {
