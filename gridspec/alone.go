@@ -1,12 +1,13 @@
 package gridspec
 
 import (
-	"bytes"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/simcore/rules"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
@@ -14,17 +15,23 @@ import (
 // that its content ID stays the same also when a later release would resolve something else. Files keep the paths that they
 // have in the point. A name labels the sweep; it may be empty. Of a replicate it has the workload, not the number.
 func (p Point) Alone(name string) []byte {
-	t := specTree{tree: map[string]any{}, origins: newOrigins()}
+	t := p.tree()
 	if name != "" {
 		t.set("name", name)
 	}
+	return t.text()
+}
+
+// tree is the spec of just this point.
+func (p Point) tree() *specTree {
+	t := &specTree{tree: map[string]any{}, origins: newOrigins()}
 	t.workload(&p.Workload)
 	t.config(&p.Config)
 	t.prices(p)
-	var out bytes.Buffer
-	out.Write(marshalYAML(t.tree, t.origins))
-	return out.Bytes()
+	return t
 }
+
+func (t *specTree) text() []byte { return marshalYAML(t.tree, t.origins) }
 
 // specTree is a spec while it is written, with its keys in order.
 type specTree struct {
@@ -95,16 +102,11 @@ func (t *specTree) workload(w *workload.Spec) {
 
 // config writes what is not the default. What both stages of a disaggregated deployment have is written once.
 func (t *specTree) config(c *Config) {
-	raw := DefaultConfig()
-	usual := DefaultConfig()
-	usual.Compat = c.Compat
-	usual, _ = usual.Resolve()
-	given, defaults, resolved := reflect.ValueOf(c).Elem(), reflect.ValueOf(&raw).Elem(), reflect.ValueOf(&usual).Elem()
-	conditions := uses()
+	given, defaults, resolved := reflect.ValueOf(c).Elem(), reflect.ValueOf(&rawConfig).Elem(), reflect.ValueOf(usualConfig(c.Compat)).Elem()
 	// wanted reports whether a setting has to be written: resolving an empty spec would not give it, or would and it counts.
 	wanted := func(path string, index []int) bool {
 		v := given.FieldByIndex(index)
-		if !Concerns(path, c) || equal(v, defaults.FieldByIndex(index)) {
+		if equal(v, defaults.FieldByIndex(index)) || !Concerns(path, c) {
 			return false
 		}
 		idle := slices.ContainsFunc(conditions, func(u use) bool { return u.of(path) && !u.needs(c) })
@@ -120,6 +122,27 @@ func (t *specTree) config(c *Config) {
 			t.setting(k.path, given.FieldByIndex(k.index))
 		}
 	}
+}
+
+// conditions are those of uses, rawConfig what an empty spec says before it is resolved.
+var (
+	conditions = uses()
+	rawConfig  = DefaultConfig()
+)
+
+// usualConfigs holds the *Config of each rule set that usualConfig was asked for.
+var usualConfigs sync.Map
+
+// usualConfig is what an empty spec of a rule set means.
+func usualConfig(compat rules.Compat) *Config {
+	if known, ok := usualConfigs.Load(compat); ok {
+		return known.(*Config)
+	}
+	c := DefaultConfig()
+	c.Compat = compat
+	c, _ = c.Resolve()
+	usualConfigs.Store(compat, &c)
+	return &c
 }
 
 // stages writes a setting of the stages of a disaggregated deployment, into their common section where they agree.

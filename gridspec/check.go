@@ -166,7 +166,7 @@ func (s *Spec) unsound(known Problems) Problems {
 		_, written := s.layers.parser.origins.places[path]
 		isKnown := slices.ContainsFunc(known, func(p Problem) bool { return p.Path == path || strings.HasPrefix(p.Path, path+".") })
 		listed := strings.HasPrefix(path, workloadPath+"[") && s.Execution.OnInvalid == InvalidIsError
-		if written && !isKnown && !f.fatal && (listed || f.points == len(e.seen)) {
+		if written && !isKnown && !f.fatal && (listed || f.points == e.looked) {
 			out = append(out, Problem{Where: f.where, Problem: f.problem})
 		}
 	}

@@ -45,7 +45,7 @@ const (
 
 // fixedColumns lists the columns that every result has besides its metrics.
 func fixedColumns() []string {
-	return []string{"id", "status", "reason", "error", "wall_s", replicateColumn, workloadPath, SearchRound, "limiting_resource"}
+	return []string{"id", "status", "reason", "error", "wall_s", replicateColumn, workloadPath, SearchRound, "limiting_resource", "source"}
 }
 
 // shortName is the last part of a key path. Parts that say little by themselves take the part before in front:

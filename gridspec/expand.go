@@ -1,12 +1,14 @@
 package gridspec
 
 import (
+	"context"
 	"fmt"
 	"math/bits"
-	"path/filepath"
 	"reflect"
 	"slices"
 
+	"github.com/servegrid/servegrid/simcore/files"
+	"github.com/servegrid/servegrid/simcore/perfmodel"
 	"github.com/servegrid/servegrid/simcore/problem"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
@@ -21,6 +23,9 @@ type ExpandOptions struct {
 	// LeftOut is called, unless it is nil, with the number of points that were left out because they are equal to an
 	// earlier one, when there are any.
 	LeftOut func(equal int)
+	// Shard is the part of the points to make. Their Index counts within it. What is impossible about points of other shards
+	// is an error all the same. There may be MaxPoints for each shard.
+	Shard Shard
 }
 
 // Count returns the number of points before exclude drops any and before equal samples fall together. A count
@@ -84,10 +89,14 @@ func (s *Spec) Expand(opt ExpandOptions) ([]Point, error) {
 	if opt.MaxPoints > 0 {
 		limit = uint64(opt.MaxPoints)
 	}
-	if n := s.Count(); n > limit {
-		return nil, tooManyPoints(n, limit)
+	if err := opt.Shard.Check(); err != nil {
+		return nil, err
+	}
+	if n := s.Count(); n > saturatingMul(limit, uint64(max(opt.Shard.Count, 1))) {
+		return nil, tooManyPoints(n, limit, opt.Shard)
 	}
 	e := newExpander(s)
+	e.shard = opt.Shard
 	if !s.onlyIncluded() {
 		e.product(s.factors, false)
 	}
@@ -96,19 +105,22 @@ func (s *Spec) Expand(opt ExpandOptions) ([]Point, error) {
 	}
 	points, err := e.finish()
 	if err == nil && e.equal > 0 && opt.LeftOut != nil {
-		opt.LeftOut(e.equal * s.Execution.Replicates)
+		opt.LeftOut(e.equal)
 	}
 	return points, err
 }
 
-func tooManyPoints(n, limit uint64) error {
+func tooManyPoints(n, limit uint64, shard Shard) error {
 	count := fmt.Sprint(n)
 	if n == ^uint64(0) {
 		count = "more than " + count
 	}
+	allowed, fewer := fmt.Sprintf("%d", limit), "draw samples with random, lhs or sobol, or search"
+	if !shard.All() {
+		allowed, fewer = fmt.Sprintf("%d in each of %d shards", limit, shard.Count), "make more shards"
+	}
 	p := Problem{}
-	p.Allowed = fmt.Sprintf("the spec makes %s points before exclude, and at most %d are allowed; "+
-		"raise --max-points, draw samples with random, lhs or sobol, or search", count, limit)
+	p.Allowed = fmt.Sprintf("the spec makes %s points before exclude, and at most %s are allowed; raise --max-points, %s", count, allowed, fewer)
 	return Problems{p}
 }
 
@@ -120,8 +132,8 @@ type candidate struct {
 	derived map[string]any
 	// problems is what is impossible about the configuration.
 	problems problem.List
-	// written tells apart what was written, before it was resolved.
-	written pointKey
+	// written is the configuration before it was resolved.
+	written Config
 }
 
 // resolve fills in what the configuration leaves open, so that points, expressions and columns have it. Values of
@@ -129,16 +141,17 @@ type candidate struct {
 func (e *expander) resolve(p *candidate) {
 	idle := p.idle(e.deploymentVaries)
 	p.settle()
-	p.written = keyOf(p)
-	written := p.config
-	for _, file := range files(&p.config) {
-		*file = absolutePath(*file, e.spec.Dir)
+	p.written = p.config
+	var missing problem.List
+	for _, f := range configFiles(&p.config) {
+		*f.path = files.From(e.spec.Dir, *f.path)
+		missing = append(missing, e.copyFile(f)...)
 	}
 	policyProblems := e.readPolicies(&p.config.Router)
 	p.config, p.problems = p.config.Resolve()
 	showCommon(&p.config)
-	p.problems = append(append(idle, p.problems...), policyProblems...)
-	before, after := reflect.ValueOf(&written).Elem(), reflect.ValueOf(&p.config).Elem()
+	p.problems = slices.Concat(idle, missing, p.problems, policyProblems)
+	before, after := reflect.ValueOf(&p.written).Elem(), reflect.ValueOf(&p.config).Elem()
 	for i, a := range e.spec.axes {
 		if a.key == nil || a.key.workload || !p.config.plans(a.path) || isSettingFile(a.path, p.shown[i].Str) {
 			continue
@@ -149,12 +162,52 @@ func (e *expander) resolve(p *candidate) {
 	}
 }
 
-// files lists the settings that are paths of files, apart from the workload's.
-func files(c *Config) []*string {
-	out := append(c.Timing.Files(), c.Prefill.Timing.Files()...)
-	out = append(out, c.Decode.Timing.Files()...)
-	out = append(out, c.Router.PrefillTiming.Files()...)
-	return append(out, &c.Router.RouterPolicyConfig, &c.Planner.LoadPredictorWarmupTrace)
+// copyFile replaces the URL of a file by the path of a copy on this machine, once for all points. A system that keeps to
+// places looks at paths too.
+func (e *expander) copyFile(f configFile) problem.List {
+	if _, guarded := e.spec.files.(files.Guard); *f.path == "" || !guarded && !files.IsURL(*f.path) {
+		return nil
+	}
+	known, ok := e.copies[*f.path]
+	if !ok {
+		known.path, known.err = e.spec.files.Local(context.Background(), *f.path)
+		e.copies[*f.path] = known
+	}
+	if known.err != nil {
+		var l problem.List
+		l.Add(f.key, files.Shown(*f.path), "the file cannot be read: %v", files.Cause(known.err))
+		return l
+	}
+	*f.path = known.path
+	return nil
+}
+
+// copied is the copy of a file at a URL, or why there is none.
+type copied struct {
+	path string
+	err  error
+}
+
+// configFile is a setting that is the path of a file.
+type configFile struct {
+	key  string
+	path *string
+}
+
+// configFiles lists the settings that are paths of files, apart from the workload's.
+func configFiles(c *Config) []configFile {
+	var out []configFile
+	for _, section := range []struct {
+		key    string
+		timing *perfmodel.Config
+	}{{"timing", &c.Timing}, {"prefill.timing", &c.Prefill.Timing}, {"decode.timing", &c.Decode.Timing}, {"router.prefill_timing", &c.Router.PrefillTiming}} {
+		for i, path := range section.timing.Files() {
+			out = append(out, configFile{join(section.key, []string{"profile", "tables", "model"}[i]), path})
+		}
+	}
+	return append(out,
+		configFile{"router.router_policy_config", &c.Router.RouterPolicyConfig},
+		configFile{"planner.load_predictor_warmup_trace", &c.Planner.LoadPredictorWarmupTrace})
 }
 
 // setting returns a setting's value as expressions see it; nil when the workload has no such section.
@@ -186,20 +239,28 @@ type firstPoint struct {
 // expander makes the points of one expansion.
 type expander struct {
 	spec      *Spec
+	shard     Shard
 	evaluator evaluator
 	axisIndex map[*axis]int
-	// seen holds every point so far.
+	// seen holds every point of the shard so far.
 	seen map[pointKey]firstPoint
-	// equal counts the combinations that repeat an earlier one.
+	// looked counts those of all shards, without their replicates.
+	looked int
+	// equal counts the points of the shard that repeat an earlier one.
 	equal  int
 	points []Point
 	checks checks
 	// dropped counts the points that each exclude expression drops.
 	dropped map[*expression]int
-	// rows holds the options of the point that is being made.
-	rows []*option
+	// rows holds the options of the point that is being made, replicates those of its replicates that are in the shard.
+	rows       []*option
+	replicates []int
+	// kinds has a bit for each kind that a derived value has at some point of any shard.
+	kinds []uint8
 	// policies holds the policy files of routers, by path.
 	policies map[string]policyFile
+	// copies holds the copies of files at URLs, by URL.
+	copies map[string]copied
 	// deploymentVaries says that points have different deployment modes.
 	deploymentVaries bool
 }
@@ -213,6 +274,8 @@ func newExpander(s *Spec) *expander {
 		checks:    newChecks(s),
 		dropped:   map[*expression]int{},
 		policies:  map[string]policyFile{},
+		copies:    map[string]copied{},
+		kinds:     make([]uint8, len(s.rules.names)),
 	}
 	e.deploymentVaries = s.deploymentVaries()
 	for i, a := range s.axes {
@@ -257,22 +320,39 @@ func (e *expander) add(factors []factor, at []int, included bool) {
 	if !included && e.excluded(p, true) {
 		return
 	}
-	key := keyOf(p)
-	if first, twice := e.seen[key]; twice {
-		e.equal++
-		// What is written apart and resolves to the same, such as two names of a GPU, falls together.
-		if !included && first.written == p.written {
-			e.sameAs(first.shown, p)
-		}
+	e.replicates = e.shard.replicatesOf(p, e.spec.Execution.Replicates, e.replicates)
+	mine := len(e.replicates) > 0
+	if mine && e.repeats(p, included) {
 		return
 	}
-	e.seen[key] = firstPoint{p.written, p.shown}
+	for i, v := range derived {
+		e.kinds[i] |= 1 << v.Kind
+	}
+	e.looked++
 	e.rows = e.rows[:0]
 	for i, f := range factors {
 		e.rows = append(e.rows, &f.rows[at[i]])
 	}
 	skip := e.checks.point(p, e.rows)
-	e.emit(p, derived, skip)
+	if mine {
+		e.emit(p, derived, skip)
+	}
+}
+
+// repeats reports whether there is an equal point already.
+func (e *expander) repeats(p *candidate, included bool) bool {
+	key, written := keyOf(&p.config, p.workload), keyOf(&p.written, p.workload)
+	first, twice := e.seen[key]
+	if twice {
+		e.equal += len(e.replicates)
+		// What is written apart and resolves to the same, such as two names of a GPU, falls together.
+		if !included && first.written == written {
+			e.sameAs(first.shown, p)
+		}
+		return true
+	}
+	e.seen[key] = firstPoint{written, p.shown}
+	return false
 }
 
 // sameAs reports a point that equals an earlier one under another name of a case, workload or section. Samples
@@ -365,10 +445,10 @@ func (e *expander) derive(p *candidate) []Value {
 	return out
 }
 
-// emit appends the replicates of a point.
+// emit appends the replicates of a point that are in the shard.
 func (e *expander) emit(p *candidate, derived []Value, skip string) {
 	s := e.spec
-	for r := range s.Execution.Replicates {
+	for _, r := range e.replicates {
 		point := Point{Index: len(e.points), Config: p.config, GPUPrice: s.gpuPrice(&p.config), Replicate: r, SkipMessage: skip}
 		if skip != "" {
 			point.SkipReason = SkipInvalid
@@ -402,10 +482,10 @@ func (s *Spec) axisValues(shown []Value, replicate int, derived []Value) []AxisV
 // finish returns the points, or everything that is impossible about them.
 func (e *expander) finish() ([]Point, error) {
 	e.unifyDerived()
-	if err := e.checks.err(len(e.seen)); err != nil {
+	if err := e.checks.err(e.looked); err != nil {
 		return nil, err
 	}
-	if len(e.points) == 0 {
+	if e.looked == 0 {
 		return nil, e.noPoints()
 	}
 	return e.points, nil
@@ -427,19 +507,15 @@ func (e *expander) noPoints() error {
 
 // unifyDerived gives every derived column one kind: whole numbers become floats when some values have fractions.
 func (e *expander) unifyDerived() {
-	if len(e.points) == 0 || len(e.checks.found) > 0 && e.checks.found[0].fatal {
+	if e.looked == 0 || len(e.checks.found) > 0 && e.checks.found[0].fatal {
 		return
 	}
 	for i := range e.spec.rules.names {
-		column := len(e.points[0].Axes) - len(e.spec.rules.names) + i
-		kinds := map[Kind]bool{}
-		for _, p := range e.points {
-			kinds[p.Axes[column].Value.Kind] = true
-		}
-		switch {
-		case len(kinds) == 1:
-		case len(kinds) == 2 && kinds[KindInt] && kinds[KindFloat]:
+		switch kinds := e.kinds[i]; {
+		case bits.OnesCount8(kinds) == 1:
+		case kinds == 1<<KindInt|1<<KindFloat:
 			for _, p := range e.points {
+				column := len(p.Axes) - len(e.spec.rules.names) + i
 				if v := &p.Axes[column].Value; v.Kind == KindInt {
 					*v = Value{Kind: KindFloat, Float: float64(v.Int)}
 				}
@@ -477,18 +553,10 @@ func resolveTrace(w *workload.Spec, dir string) {
 		return
 	}
 	w.Name = workloadLabel(*w)
-	w.Trace.Path = absolutePath(w.Trace.Path, dir)
+	w.Trace.Path = files.From(dir, w.Trace.Path)
 	paths := slices.Clone(w.Trace.Paths)
 	for i := range paths {
-		paths[i] = absolutePath(paths[i], dir)
+		paths[i] = files.From(dir, paths[i])
 	}
 	w.Trace.Paths = paths
-}
-
-// absolutePath makes the path of a file start at a folder. An empty one and the standard input stay.
-func absolutePath(path, dir string) string {
-	if path == "" || path == "-" || filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(dir, path)
 }

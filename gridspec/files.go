@@ -1,12 +1,12 @@
 package gridspec
 
 import (
-	"errors"
-	"io/fs"
+	"context"
+	"io"
 	"maps"
-	"os"
 	"slices"
 
+	"github.com/servegrid/servegrid/simcore/files"
 	"github.com/servegrid/servegrid/simcore/perfmodel"
 )
 
@@ -26,10 +26,10 @@ func (s *Spec) CheckTraces(points []Point) error {
 	}
 	c := collector{origins: s.layers.parser.origins}
 	visitFiles(s.layers.koanf.Raw(), isTraceFile, func(at, path string) string {
-		file := absolutePath(path, s.Dir)
+		file := files.From(s.Dir, path)
 		if folder, ok := used[file]; ok {
-			if why := unreadable(file, folder); why != "" {
-				c.add(at, path, "%s", why)
+			if why := s.unreadable(file, folder); why != "" {
+				c.add(at, files.Shown(path), "%s", why)
 			}
 		}
 		return path
@@ -40,30 +40,54 @@ func (s *Spec) CheckTraces(points []Point) error {
 
 // unreadable says why a trace file, or perhaps a folder of them, cannot be read; empty means that it can. Pipes are left
 // alone, because opening one takes what is in it.
-func unreadable(path string, folder bool) string {
+func (s *Spec) unreadable(path string, folder bool) string {
 	if path == "-" {
 		return ""
 	}
-	info, err := os.Stat(path)
+	ctx := context.Background()
+	info, err := s.files.Stat(ctx, path)
 	switch {
-	case err == nil && info.IsDir() && !folder:
+	case err == nil && info.Folder && !folder:
 		return "it is a folder; name a trace file"
-	case err == nil && !info.Mode().IsRegular() && !info.IsDir():
+	case err == nil && !info.Regular && !info.Folder, err == nil && files.IsURL(path):
 		return ""
+	case err == nil && info.Folder:
+		_, err = s.files.List(ctx, path)
 	case err == nil:
-		var f *os.File
-		if f, err = os.Open(path); err == nil {
+		var f io.ReadCloser
+		if f, err = s.files.Open(ctx, path); err == nil {
 			err = f.Close()
 		}
 	}
-	var cause *fs.PathError
-	if errors.As(err, &cause) {
-		err = cause.Err
-	}
 	if err != nil {
-		return "the trace file cannot be read: " + err.Error()
+		return "the trace file cannot be read: " + files.Cause(err).Error()
 	}
 	return ""
+}
+
+// checkPlaces refuses URLs of files that hold what may be secret or name no storage that is known, and paths that lead out of
+// the places to which the system keeps.
+func (s *Spec) checkPlaces(c *collector, tree map[string]any) {
+	guard, guarded := s.files.(files.Guard)
+	check := func(at, path string) string {
+		var err error
+		if files.IsURL(path) {
+			err = files.CheckURL(path)
+		}
+		if err == nil && guarded {
+			err = guard.Allowed(files.From(s.Dir, path))
+		}
+		if err != nil {
+			c.add(at, files.Shown(path), "%v", files.Cause(err))
+		}
+		return path
+	}
+	visitFiles(tree, isAnyFile, check)
+	if output, ok := tree["output"].(map[string]any); ok {
+		if dir, ok := output["dir"].(string); ok {
+			check("output.dir", dir)
+		}
+	}
 }
 
 // visitFiles calls visit with the place and the path of every file in a tree that is one by the path and the value of
@@ -143,4 +167,9 @@ func isSettingFile(path, value string) bool {
 // isTraceFile reports whether the value of a setting is the path of a trace.
 func isTraceFile(path, _ string) bool {
 	return path == workloadPath+".trace.path" || path == workloadPath+".trace.paths"
+}
+
+// isAnyFile reports whether the value of a setting is the path of a file.
+func isAnyFile(path, value string) bool {
+	return isTraceFile(path, value) || isSettingFile(path, value)
 }

@@ -48,11 +48,8 @@ var defaultConfig, _ = DefaultConfig().Resolve()
 // pointKey tells points of one expansion apart. The workload's name does not count.
 type pointKey [16]byte
 
-func keyOf(p *candidate) pointKey {
-	b := appendConfig(make([]byte, 0, 512), &p.config)
-	nameless := *p.workload
-	nameless.Name = ""
-	b = appendSettings(b, workloadKeys, reflect.ValueOf(nameless), reflect.ValueOf(workload.Spec{}))
+func keyOf(c *Config, w *workload.Spec) pointKey {
+	b := appendWorkload(appendConfig(make([]byte, 0, 512), c), w)
 	sum := sha256.Sum256(b)
 	return pointKey(sum[:16])
 }
@@ -92,6 +89,13 @@ func appendConfig(b []byte, c *Config) []byte {
 		keys = disaggregatedKeys
 	}
 	return appendSettings(b, keys[c.Planned()], reflect.ValueOf(c).Elem(), reflect.ValueOf(&defaultConfig).Elem())
+}
+
+// appendWorkload appends a JSON object of the settings of a workload, without its name.
+func appendWorkload(b []byte, w *workload.Spec) []byte {
+	nameless := *w
+	nameless.Name = ""
+	return appendSettings(b, workloadKeys, reflect.ValueOf(nameless), reflect.ValueOf(workload.Spec{}))
 }
 
 // appendSettings appends a JSON object of settings, by key path, that differ from their default.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/servegrid/servegrid/simcore/files"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
@@ -14,10 +15,10 @@ func workloadLabel(w workload.Spec) string {
 	if w.Name != "" || w.Trace == nil {
 		return w.Label()
 	}
-	files := traceFiles(w.Trace)
-	names := make([]string, len(files))
-	for i, f := range files {
-		names[i] = filepath.Base(filepath.ToSlash(f))
+	paths := traceFiles(w.Trace)
+	names := make([]string, len(paths))
+	for i, f := range paths {
+		names[i] = files.Base(filepath.ToSlash(f))
 	}
 	return strings.Join(names, " ")
 }

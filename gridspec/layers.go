@@ -1,11 +1,11 @@
 package gridspec
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,11 +13,16 @@ import (
 	"github.com/knadh/koanf/providers/confmap"
 	"github.com/knadh/koanf/providers/env/v2"
 	"github.com/knadh/koanf/v2"
+
+	"github.com/servegrid/servegrid/simcore/files"
 )
 
 // EnvPrefix starts the environment variables that override a spec. Two underscores separate the parts of a key
 // path, so SERVEGRID_ENGINE__BLOCK_SIZE overrides engine.block_size.
 const EnvPrefix = "SERVEGRID_"
+
+// programVariables start like overrides of a spec and are settings of the program.
+var programVariables = []string{"SERVEGRID_ALLOW", "SERVEGRID_MAX_EXPANSION"}
 
 // keyDelimiter separates key paths inside koanf. It cannot be a dot, because axes have dotted names.
 const keyDelimiter = "\x00"
@@ -77,7 +82,7 @@ func (src Source) read() ([]byte, error) {
 	if src.Data != nil || src.Path == "" {
 		return src.Data, nil
 	}
-	f, err := os.Open(src.Path)
+	f, err := files.Or(src.Files).Open(context.Background(), src.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -95,6 +100,9 @@ func (src Source) name() string {
 
 // loadEnv applies the environment variables with the prefix, in order of their names.
 func (l *layered) loadEnv(environ []string) error {
+	if len(environ) == 0 {
+		return nil
+	}
 	provider := env.Provider("", env.Opt{
 		Prefix:      EnvPrefix,
 		EnvironFunc: func() []string { return environ },
@@ -104,6 +112,9 @@ func (l *layered) loadEnv(environ []string) error {
 	})
 	return l.koanf.Load(provider, nil, koanf.WithMergeFunc(func(variables, tree map[string]any) error {
 		for _, name := range slices.Sorted(maps.Keys(variables)) {
+			if slices.Contains(programVariables, name) {
+				continue
+			}
 			parts := strings.Split(strings.ToLower(strings.TrimPrefix(name, EnvPrefix)), "__")
 			if len(parts) > 1 || isTopLevel(parts[0]) {
 				l.override(tree, name, parts, variables[name].(string))
@@ -149,7 +160,7 @@ func specPaths() []string {
 // loadSet applies one --set flag, "key.path=value".
 func (l *layered) loadSet(set string) error {
 	path, value, ok := strings.Cut(set, "=")
-	where := "--set " + Excerpt(set)
+	where := "--set " + Excerpt(files.ShownIn(set))
 	if !ok || path == "" {
 		l.refuse(where, "", "write key.path=value")
 		return nil

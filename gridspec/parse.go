@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/servegrid/servegrid/simcore/files"
 )
 
 // Limits on a spec file. They keep hostile or accidental input (a trace instead of a spec, a bomb of aliases)
@@ -27,6 +29,9 @@ const (
 )
 
 func formatOf(path string) (Format, error) {
+	if files.IsURL(path) {
+		path = files.Base(path)
+	}
 	switch ext := strings.ToLower(filepath.Ext(path)); ext {
 	case ".yaml", ".yml", "":
 		return YAML, nil

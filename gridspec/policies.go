@@ -2,9 +2,11 @@ package gridspec
 
 import (
 	"errors"
-	"io/fs"
+	"fmt"
+	"io"
 	"os"
 
+	"github.com/servegrid/servegrid/simcore/files"
 	"github.com/servegrid/servegrid/simcore/problem"
 	"github.com/servegrid/servegrid/simcore/router"
 )
@@ -33,13 +35,9 @@ func (e *expander) readPolicies(c *router.Config) problem.List {
 func readPolicyFile(path string) policyFile {
 	const key = "router.router_policy_config"
 	var f policyFile
-	data, err := os.ReadFile(path)
+	data, err := readBounded(path)
 	if err != nil {
-		var cause *fs.PathError
-		if errors.As(err, &cause) {
-			err = cause.Err
-		}
-		f.problems.Add(key, path, "the file cannot be read: %v", err)
+		f.problems.Add(key, path, "the file cannot be read: %v", files.Cause(err))
 		return f
 	}
 	f.classes, err = router.ParseClasses(data)
@@ -53,4 +51,20 @@ func readPolicyFile(path string) policyFile {
 		f.problems.Add(key, path, "%v", err)
 	}
 	return f
+}
+
+// maxPolicyBytes bounds a policy file.
+const maxPolicyBytes = 16 << 20
+
+func readBounded(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxPolicyBytes+1))
+	if err == nil && len(data) > maxPolicyBytes {
+		err = fmt.Errorf("it has more than %d MiB", maxPolicyBytes>>20)
+	}
+	return data, err
 }

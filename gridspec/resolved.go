@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/servegrid/servegrid/simcore/files"
 )
 
 // resolvedComment stands at the top of every resolved spec.
@@ -17,13 +19,14 @@ const resolvedComment = "# The spec as it was run, with what the environment and
 // the folder of the results. Loading it from there gives the same points: paths that were relative to the spec
 // become relative to that folder, and the results go to it.
 func (s *Spec) Resolved(folder string) ([]byte, error) {
-	folder, err := filepath.Abs(folder)
-	if err != nil {
-		return nil, err
+	if !files.IsURL(folder) {
+		var err error
+		if folder, err = filepath.Abs(folder); err != nil {
+			return nil, err
+		}
 	}
 	tree := s.layers.koanf.Raw()
-	isFile := func(path, value string) bool { return isTraceFile(path, value) || isSettingFile(path, value) }
-	visitFiles(tree, isFile, func(_, path string) string { return movedPath(path, s.Dir, folder) })
+	visitFiles(tree, isAnyFile, func(_, path string) string { return movedPath(path, s.Dir, folder) })
 	output, ok := tree["output"].(map[string]any)
 	if !ok {
 		output = map[string]any{}
@@ -35,10 +38,13 @@ func (s *Spec) Resolved(folder string) ([]byte, error) {
 }
 
 // movedPath makes a path that starts at one folder start at another. Where no relative path leads there, such as
-// on another drive, it becomes absolute.
+// on another drive or from a bucket, it becomes absolute.
 func movedPath(path, from, to string) string {
-	if path == "" || path == "-" || filepath.IsAbs(path) {
+	if path == "" || path == "-" || filepath.IsAbs(path) || files.IsURL(path) {
 		return path
+	}
+	if files.IsURL(from) || files.IsURL(to) {
+		return files.Join(from, path)
 	}
 	moved, err := filepath.Rel(to, filepath.Join(from, path))
 	if err != nil {
@@ -47,11 +53,14 @@ func movedPath(path, from, to string) string {
 	return filepath.ToSlash(moved)
 }
 
+// documentFields are the sections of a spec.
+var documentFields = jsonFields(reflect.TypeFor[document]())
+
 // marshalYAML writes a tree with mappings of up to three levels as blocks and all else in one line.
 func marshalYAML(tree map[string]any, o *origins) []byte {
 	var out bytes.Buffer
 	var top []string
-	for _, f := range jsonFields(reflect.TypeFor[document]()) {
+	for _, f := range documentFields {
 		if _, ok := tree[f.name]; ok {
 			top = append(top, f.name)
 		}

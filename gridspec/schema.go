@@ -1,6 +1,7 @@
 package gridspec
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -99,7 +100,7 @@ type Execution struct {
 
 // Output says where the results go.
 type Output struct {
-	// Dir is the folder of the results. A relative one starts at the spec's folder.
+	// Dir is the folder of the results, or its URL, such as s3://bucket/runs/first. A relative one starts at the spec's folder.
 	Dir string `json:"dir"`
 	// PerRequest also writes a record of every request.
 	PerRequest bool `json:"per_request"`
@@ -157,6 +158,21 @@ func (j *Jobs) fromSpec(v any) string {
 
 // Bytes is an amount of memory; 0 means no limit.
 type Bytes int64
+
+// ParseBytes reads a size such as 512MiB, 8GiB or 8GB.
+func ParseBytes(text string) (Bytes, error) {
+	var (
+		b Bytes
+		v any = text
+	)
+	if text == "0" {
+		v = int64(0)
+	}
+	if allowed := b.fromSpec(v); allowed != "" {
+		return 0, fmt.Errorf("%q is not allowed; %s", text, allowed)
+	}
+	return b, nil
+}
 
 func (b *Bytes) fromSpec(v any) string {
 	const allowed = "give a size such as 512MiB, 8GiB or 8GB, or 0 for no limit"

@@ -116,7 +116,8 @@ func (s *Space) Points(place []int) ([]Point, error) {
 func (e *expander) reset() {
 	clear(e.seen)
 	clear(e.dropped)
-	e.points, e.equal, e.checks = nil, 0, newChecks(e.spec)
+	clear(e.kinds)
+	e.points, e.equal, e.looked, e.checks = nil, 0, 0, newChecks(e.spec)
 }
 
 // Included returns the points that the spec adds by hand under include.
@@ -127,7 +128,7 @@ func (s *Space) Included() ([]Point, error) {
 		e.product(s.spec.includeFactors(f), true)
 	}
 	e.unifyDerived()
-	if err := e.checks.err(len(e.seen)); err != nil {
+	if err := e.checks.err(e.looked); err != nil {
 		return nil, err
 	}
 	return e.points, nil
@@ -161,7 +162,7 @@ func (s *Space) Check() (Checked, error) {
 	}
 	var err error
 	c.Points, err = e.finish()
-	if err != nil && !c.All && len(e.seen) == 0 && len(e.checks.found) == 0 {
+	if err != nil && !c.All && e.looked == 0 && len(e.checks.found) == 0 {
 		return c, s.noneFound(c.Looked)
 	}
 	return c, err

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/servegrid/servegrid/simcore/files"
 	"github.com/servegrid/servegrid/simcore/metrics"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
@@ -22,15 +23,17 @@ type Source struct {
 	// Set holds "key.path=value" pairs. A value is a YAML scalar or a collection in brackets, and replaces all
 	// that the key held.
 	Set []string
-	// Dir is the folder at which relative paths in the spec start; empty means the folder of Path.
+	// Dir is the folder at which relative paths in the spec start, or its URL; empty means the folder of Path.
 	Dir string
+	// Files opens the spec and the files that it names; nil means those of this machine, without URLs.
+	Files files.System
 }
 
 // Spec is a loaded grid spec. It does not change and is safe for concurrent use.
 type Spec struct {
 	// Name labels the sweep; it may be empty.
 	Name string
-	// Dir is the absolute folder at which relative paths in the spec start.
+	// Dir is the absolute folder at which relative paths in the spec start, or its URL.
 	Dir string
 	// Objectives says what the frontier maximizes and minimizes.
 	Objectives Objectives
@@ -41,6 +44,8 @@ type Spec struct {
 	// Output says where the results go.
 	Output Output
 
+	// files opens what the spec names.
+	files  files.System
 	layers *layered
 	base   settings
 	// factors are multiplied with each other, the last one fastest; include adds to their product.
@@ -72,12 +77,20 @@ func Load(src Source) (*Spec, error) {
 	if err != nil {
 		return nil, err
 	}
+	return build(src, layers)
+}
+
+// build makes a spec of its merged layers.
+func build(src Source, layers *layered) (*Spec, error) {
 	dir := src.Dir
 	if dir == "" {
-		dir = filepath.Dir(src.Path)
+		dir = files.Dir(src.Path)
 	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return nil, err
+	if !files.IsURL(dir) {
+		var err error
+		if dir, err = filepath.Abs(dir); err != nil {
+			return nil, err
+		}
 	}
 	c := &layers.parser.collector
 	doc := defaultDocument()
@@ -85,7 +98,7 @@ func Load(src Source) (*Spec, error) {
 	c.bind("", tree, reflect.ValueOf(&doc).Elem())
 	s := &Spec{
 		Name: doc.Name, Dir: dir, Objectives: doc.Objectives, Search: doc.Search, Execution: doc.Execution, Output: doc.Output,
-		layers: layers, base: settings{config: doc.Config, given: givenIn(tree)},
+		files: files.Or(src.Files), layers: layers, base: settings{config: doc.Config, given: givenIn(tree)},
 	}
 	s.base.bound = boundSettings(tree, &doc.Config)
 	s.base.boundByBase = len(s.base.bound)
@@ -98,6 +111,7 @@ func Load(src Source) (*Spec, error) {
 	s.checkObjectives(c)
 	s.checkPartitions(c)
 	s.checkSearch(c)
+	s.checkPlaces(c, tree)
 	if len(c.problems) > 0 {
 		c.problems = append(c.problems, s.unsound(c.problems)...)
 		c.problems.sort(layers.parser.name)

@@ -17,12 +17,10 @@ func stages() []string { return []string{"prefill", "decode"} }
 
 // commonPath is the key path that a setting of a stage has in an aggregated deployment; others stay.
 func commonPath(path string) string {
-	for _, stage := range stages() {
-		if rest, ok := strings.CutPrefix(path, stage+"."); ok {
-			return rest
-		}
+	if rest, ok := strings.CutPrefix(path, "prefill."); ok {
+		return rest
 	}
-	return path
+	return strings.TrimPrefix(path, "decode.")
 }
 
 // likeSection is the key path whose meaning and values a setting has: that of an aggregated deployment, or that of the

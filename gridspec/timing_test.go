@@ -64,7 +64,7 @@ func TestCanonicalNamesInExpressions(t *testing.T) {
 timing: {model: meta-llama/Llama-3.1-8B-Instruct}
 grid: {timing.gpu: [H200, b200, mi300x], timing.tp: [1, 2]}
 exclude: ["timing.gpu == 'h200_sxm' && timing.tp == 1", "engine.num_gpu_blocks > 30000"]
-derive: {million_kv_tokens: "engine.num_gpu_blocks * engine.block_size / 1e6", source: "timing.source + ' ' + timing.dtype"}
+derive: {million_kv_tokens: "engine.num_gpu_blocks * engine.block_size / 1e6", priced_by: "timing.source + ' ' + timing.dtype"}
 `)
 	ps := expand(t, s)
 	for _, p := range ps {
@@ -72,7 +72,7 @@ derive: {million_kv_tokens: "engine.num_gpu_blocks * engine.block_size / 1e6", s
 			t.Errorf("%s with TP %d and %d blocks is there", p.Config.Timing.GPU, p.Config.Timing.TP, p.Config.Engine.NumGPUBlocks)
 		}
 	}
-	if got := column(t, ps, "source"); !slices.Contains(got, "table bf16") {
+	if got := column(t, ps, "priced_by"); !slices.Contains(got, "table bf16") {
 		t.Errorf("sources %v", got)
 	}
 	if n := len(ps); n == 0 || n >= 5 {

@@ -43,7 +43,7 @@ func TestLimitsInBrowser(t *testing.T) {
 	table := NewTable(replicatedRows(), Metadata{})
 	table.Metadata.Constraints = mustParse(t, "p99_ttft_ms <= 2000 && workload != \"none\"")
 	own := table.Analysis()
-	data := ReportData{Title: "Limits", Table: table, Analysis: own, Own: &own, Source: "runs/it's"}
+	data := ReportData{Title: "Limits", Table: table, Analysis: own, Own: &own, Sources: []string{"runs/it's"}}
 	b := openReport(t, data)
 	check := func(name string, bounds ...string) {
 		t.Helper()

@@ -25,7 +25,7 @@ type Candidates struct {
 }
 
 // Candidates finds the configurations of the table. Rows are replicates of one when all axes, settings, GPUs and the
-// workload are equal. When two of them have the same replicate number the columns do not tell the configurations
+// workload are equal, and where the figures come from. When two of them have the same replicate number the columns do not tell the configurations
 // apart, and every row is taken for one.
 func (t *Table) Candidates() *Candidates {
 	replicate := t.Column(replicateColumn)
@@ -34,7 +34,7 @@ func (t *Table) Candidates() *Candidates {
 	}
 	var key []*Column
 	for _, c := range t.Columns {
-		if c.Role == RoleAxis || c.Role == RoleDerived || c.Role == RoleConfig || c.Name == "workload" || c.Name == "gpus" {
+		if c.Role == RoleAxis || c.Role == RoleDerived || c.Role == RoleConfig || c.Name == "workload" || c.Name == "gpus" || c.Name == SourceColumn {
 			key = append(key, c)
 		}
 	}

@@ -14,18 +14,19 @@ import (
 // The metrics that say how far to trust the others of a row.
 const (
 	rejectedColumn = "rejected_requests"
+	failedColumn   = "failed_requests"
 	arrivedColumn  = "num_requests"
 	// extrapolatedColumn is the share of the passes that lie outside of the data behind their timing.
 	extrapolatedColumn = "extrapolated_pass_ratio"
 )
 
 // Cautions returns what one must know before trusting the frontier of an analysis, a sentence each: that candidates
-// reject requests, and so do less work than the others, that some have no value in a column of the analysis, or that
+// reject requests or failed them, and so did less work than the others, that some have no value in a column of the analysis, or that
 // most passes lie outside of what was measured, or that some were stopped before it was clear whether they keep the
 // constraints. Candidates that are not ok say so themselves.
 func (c *Candidates) Cautions(a Analysis) []string {
 	ok := c.okRows()
-	cautions := append([]string{c.stops(a.Constraints), c.rejections(ok)}, c.missingValues(a, ok)...)
+	cautions := append([]string{c.stops(a.Constraints), c.rejections(ok), c.failures(ok)}, c.missingValues(a, ok)...)
 	cautions = append(cautions, c.extrapolations(ok))
 	return slices.DeleteFunc(cautions, func(caution string) bool { return caution == "" })
 }
@@ -77,10 +78,29 @@ func (c *Candidates) withStatus(s Status) []int {
 
 // rejections says at how many candidates requests are dropped, and how many where that is the greatest share.
 func (c *Candidates) rejections(ok []int) string {
-	rejected, arrived := c.numbers(rejectedColumn), c.numbers(arrivedColumn)
+	where, most := c.lost(rejectedColumn, ok)
+	if where == "" {
+		return ""
+	}
+	return fmt.Sprintf("Requests are rejected at %s (up to %s: prompts longer than the context or the KV pool); see %s.", where, most, rejectedColumn)
+}
+
+// failures says the same of requests of live runs that ended in an error.
+func (c *Candidates) failures(ok []int) string {
+	where, most := c.lost(failedColumn, ok)
+	if where == "" {
+		return ""
+	}
+	return fmt.Sprintf("Requests failed at %s (up to %s); see %s and %s.", where, most, failedColumn, ErrorKindsColumn)
+}
+
+// lost says at how many candidates, and how many of them on the frontier, a column counts requests that came to nothing, and how
+// many where that is the greatest share; "" where none does.
+func (c *Candidates) lost(column string, ok []int) (where, most string) {
+	rejected, arrived := c.numbers(column), c.numbers(arrivedColumn)
 	rows := above(ok, rejected, 0)
 	if len(rows) == 0 {
-		return ""
+		return "", ""
 	}
 	share := func(row int) float64 {
 		if arrived == nil || !(arrived[row] > 0) {
@@ -91,16 +111,15 @@ func (c *Candidates) rejections(ok []int) string {
 	worst := slices.MaxFunc(rows, func(a, b int) int {
 		return cmp.Or(cmp.Compare(share(a), share(b)), cmp.Compare(rejected[a], rejected[b]))
 	})
-	most := strconv.FormatFloat(math.Ceil(rejected[worst]), 'f', 0, 64)
+	most = strconv.FormatFloat(math.Ceil(rejected[worst]), 'f', 0, 64)
 	if share(worst) > 0 {
 		most += " of " + strconv.FormatFloat(arrived[worst], 'f', 0, 64)
 	}
-	where := ""
+	where = points(len(rows))
 	if on := c.onFrontier(rows); on > 0 {
-		where = fmt.Sprintf(", %d of them on the frontier", on)
+		where += fmt.Sprintf(", %d of them on the frontier", on)
 	}
-	return fmt.Sprintf("Requests are rejected at %s%s (up to %s: prompts longer than the context or the KV pool); see %s.",
-		points(len(rows)), where, most, rejectedColumn)
+	return where, most
 }
 
 func (c *Candidates) onFrontier(rows []int) int {

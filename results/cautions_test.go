@@ -19,6 +19,10 @@ func TestCautions(t *testing.T) {
 			"status,tps,rejected_requests,num_requests\nok,9,5,10\nok,1,6,20\nok,9,0,20\nskipped,,,\n", Analysis{},
 			[]string{"Requests are rejected at 2 points, 1 of them on the frontier (up to 5 of 10: prompts longer than the context or the KV pool); see rejected_requests."},
 		},
+		"failures of live runs": {
+			"status,tps,failed_requests,num_requests\nok,9,1,10\nok,1,,20\nfailed,1,9,20\n", Analysis{},
+			[]string{"Requests failed at 1 point, 1 of them on the frontier (up to 1 of 10); see failed_requests and error_kinds."},
+		},
 		"rejections off the frontier, without a total": {
 			"tps,rejected_requests\n1,5\n2,0\n", Analysis{},
 			[]string{"Requests are rejected at 1 point (up to 5: prompts longer than the context or the KV pool); see rejected_requests."},

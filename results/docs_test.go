@@ -173,6 +173,8 @@ func resultsPage(docs map[string]string) string {
 	columnTable(&b, rows)
 	b.WriteString("\n## Where the figures come from\n\n")
 	fixedTable(&b, provenanceColumns)
+	b.WriteString(liveText)
+	columnTable(&b, [][4]string{{ErrorKindsColumn, "string", "", errorKindsDoc}, {RunColumn, "string", "", runDoc}})
 	b.WriteString("\n## How to run it again\n\n")
 	columnTable(&b, [][4]string{{CommandColumn, "string", "", commandDoc + " The report shows it with each point."}})
 	b.WriteString("\n## Columns that an analysis adds\n\n")
@@ -185,6 +187,22 @@ func resultsPage(docs map[string]string) string {
 	b.WriteString(resultsMetadata)
 	return b.String()
 }
+
+const liveText = `
+### Live runs
+
+A [live run](live.md) leaves a folder with a table of one row, and the same columns: its metrics come from the same
+code as those of a simulation. Times count from when a request was sent, so lateness of the sender is no latency; the columns
+` + "`*_schedule_lag_ms`" + ` say how late it was. What nobody outside of a server can know is null and never 0: passes, what limits, queue times.
+GPUs, and what is divided by them, are null too unless the command says what is behind the endpoint; reuse unless the server
+says how many prompt tokens it had in its cache. Gaps between tokens are those between two reads of a stream; since what holds tokens
+back hands several over with gaps of next to nothing, such tokens share the time since the one before evenly in the throughput per user, which is that of all gaps as in a simulation. A run that was ended before its time has the status "failed", the reason "interrupted"
+and the figures so far; it is on no frontier. Results without the column ` + "`source`" + ` are those of older versions, and read as simulated.
+
+` + "`servegrid pareto A B`" + ` and ` + "`servegrid report A B`" + ` put several results into one table with one frontier; ` + "`pareto A B -o both.parquet`" + `
+writes it for all other commands.
+
+`
 
 func fixedTable(b *strings.Builder, columns []fixedColumn) {
 	var rows [][4]string
@@ -204,6 +222,9 @@ func metricRows() [][4]string {
 		}
 		if isCost(f.Name) {
 			doc += " Only there when a GPU is known."
+		}
+		if metrics.OfLive(f.Name) {
+			doc += " Only there with live rows."
 		}
 		rows = append(rows, [4]string{c.Name, kindName(c.Kind), c.Unit, doc})
 	}

@@ -59,6 +59,16 @@ func TestParquetRoundTrip(t *testing.T) {
 	}
 }
 
+// TestParquetHasText checks that bytes that are no text do not get into a file, which readers refuse then.
+func TestParquetHasText(t *testing.T) {
+	column := NewColumn("error", gridspec.KindString, 1)
+	column.Set(0, gridspec.Value{Kind: gridspec.KindString, Str: "a\xff\x80b"})
+	table := &Table{Columns: []*Column{column}}
+	if got := roundTrip(t, writers[0], table).Columns[0].Strings[0]; got != "a\ufffdb" {
+		t.Errorf("got %q", got)
+	}
+}
+
 // TestFilesKeepValues writes drawn tables with hostile names and values and reads them back.
 func TestFilesKeepValues(t *testing.T) {
 	dir := t.TempDir()

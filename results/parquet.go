@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strings"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/servegrid/servegrid/gridspec"
@@ -73,7 +74,7 @@ func parquetValue(c *Column, row, index int) parquet.Value {
 	var v parquet.Value
 	switch c.Kind {
 	case gridspec.KindString:
-		v = parquet.ByteArrayValue([]byte(c.Strings[row]))
+		v = parquet.ByteArrayValue([]byte(strings.ToValidUTF8(c.Strings[row], "\ufffd"))) // readers refuse text that is none
 	case gridspec.KindInt:
 		v = parquet.Int64Value(c.Ints[row])
 	case gridspec.KindFloat:

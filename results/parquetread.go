@@ -27,6 +27,7 @@ func readParquet(r io.ReaderAt, size int64) (t *Table, err error) {
 		return nil, fmt.Errorf("the Parquet file is damaged: %w", err)
 	}
 	t = &Table{}
+	room := max(mostCells, cellsPerByte*size)
 	for _, leaf := range f.Root().Columns() {
 		if strings.HasPrefix(leaf.Name(), "__index_level_") {
 			t.Notes = append(t.Notes, fmt.Sprintf("column %s is a pandas index and was left out", leaf.Name()))
@@ -38,9 +39,10 @@ func readParquet(r io.ReaderAt, size int64) (t *Table, err error) {
 			continue
 		}
 		c := NewColumn(leaf.Name(), kind, 0)
-		if err := readParquetColumn(f, leaf.Index(), c, decode); err != nil {
+		if err := readParquetColumn(f, leaf.Index(), c, decode, room); err != nil {
 			return nil, fmt.Errorf("column %s: %w", leaf.Name(), err)
 		}
+		room -= int64(c.Len())
 		t.Columns = append(t.Columns, c)
 	}
 	t.applyKeyValues(f.Lookup)
@@ -48,8 +50,8 @@ func readParquet(r io.ReaderAt, size int64) (t *Table, err error) {
 }
 
 // readParquetColumn appends the column's values; it trusts no count in the file, since a damaged one may name any.
-func readParquetColumn(f *parquet.File, index int, c *Column, decode func(parquet.Value) gridspec.Value) error {
-	r := &columnReader{column: c, decode: decode, buffer: make([]parquet.Value, 1024), texts: map[string]string{}}
+func readParquetColumn(f *parquet.File, index int, c *Column, decode func(parquet.Value) gridspec.Value, room int64) error {
+	r := &columnReader{room: room, column: c, decode: decode, buffer: make([]parquet.Value, 1024), texts: map[string]string{}}
 	c.grow(int(min(f.NumRows(), mostGrown)))
 	for _, group := range f.RowGroups() {
 		pages := group.ColumnChunks()[index].Pages()
@@ -76,12 +78,21 @@ func readParquetColumn(f *parquet.File, index int, c *Column, decode func(parque
 	return nil
 }
 
+// A file of more than mostCells values that has more than cellsPerByte for each of its bytes was made to fill a machine: run
+// lengths and compression can write any number of equal values in a few bytes, but results are figures.
+const (
+	mostCells    = 1 << 24
+	cellsPerByte = 125
+)
+
 // mostGrown bounds the room that is made at once for values which a file only announces.
 const mostGrown = 1 << 20
 
 // columnReader appends the values of pages to a column.
 type columnReader struct {
 	column *Column
+	// room is how many values there may be.
+	room   int64
 	decode func(parquet.Value) gridspec.Value
 	buffer []parquet.Value
 	texts  map[string]string // that have occurred, since most repeat
@@ -93,6 +104,9 @@ func (r *columnReader) read(page parquet.Page) error {
 		n, err := values.ReadValues(r.buffer)
 		for _, v := range r.buffer[:n] {
 			r.append(v)
+		}
+		if int64(r.column.Len()) > r.room {
+			return fmt.Errorf("the Parquet file becomes more than %d times as large as it is", 8*cellsPerByte)
 		}
 		if errors.Is(err, io.EOF) {
 			return nil

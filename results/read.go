@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/simcore/metrics"
 )
 
@@ -51,7 +52,25 @@ func readTable(f *os.File) (*Table, error) {
 		return nil, err
 	}
 	t.describe()
+	t.addSource()
 	return t, nil
+}
+
+// addSource adds where the figures come from to results that were written when all were simulated. Files of others do not say.
+func (t *Table) addSource() {
+	version := t.Column("simulator_version")
+	if version == nil || t.Column(SourceColumn) != nil {
+		return
+	}
+	at := slices.IndexFunc(provenanceColumns, func(f fixedColumn) bool { return f.name == SourceColumn })
+	source := NewColumn(SourceColumn, gridspec.KindString, t.Rows())
+	source.Doc, source.Role = provenanceColumns[at].doc, provenanceColumns[at].role
+	for row := range t.Rows() {
+		if !version.Null[row] {
+			source.Set(row, text(string(SourceSimulated)))
+		}
+	}
+	t.Columns = append(t.Columns, source)
 }
 
 func readAs(f *os.File, size int64, head []byte) (*Table, error) {
@@ -160,6 +179,8 @@ func (t *Table) describe() {
 		}
 	}
 	known[LimitingColumn] = columnInfo{Doc: limitColumn.doc, Role: limitColumn.role}
+	known[ErrorKindsColumn] = columnInfo{Doc: errorKindsDoc, Role: RolePoint}
+	known[RunColumn] = columnInfo{Doc: runDoc, Role: RolePoint}
 	known[CommandColumn] = columnInfo{Doc: commandDoc, Role: RolePoint}
 	for name, doc := range markDocs {
 		known[name] = columnInfo{Doc: doc, Role: RolePoint}

@@ -18,8 +18,8 @@ type ReportData struct {
 	// Own is the analysis that the results state themselves, from which the page's command lines differ; nil when it is
 	// Analysis.
 	Own *Analysis
-	// Source names the results in the command lines that the page shows; empty means results.parquet.
-	Source string
+	// Sources name the results in the command lines that the page shows; none means results.parquet.
+	Sources []string
 	// Analysis says what the frontier optimises; infeasible points are crosses. Without objectives those of the
 	// table's metadata count, then [DefaultObjectives]. Objectives that are no numeric column of the table are left
 	// out of the report.

@@ -174,9 +174,9 @@ type reportCommands struct {
 	Data     []byte   `json:"data"`
 }
 
-// newReportCommands is nil unless every row has a command.
+// newReportCommands is nil when no row has a command.
 func newReportCommands(column *Column) *reportCommands {
-	if column == nil || column.Kind != gridspec.KindString || column.Len() == 0 {
+	if column == nil || column.Kind != gridspec.KindString || column.allNull() {
 		return nil
 	}
 	c := &reportCommands{}
@@ -184,7 +184,8 @@ func newReportCommands(column *Column) *reportCommands {
 	var codes []uint32
 	for row, command := range column.Strings {
 		if column.Null[row] {
-			return nil
+			codes = append(codes, 0)
+			continue
 		}
 		for _, word := range strings.Split(strings.ToValidUTF8(command, "\uFFFD"), " ") {
 			if places[word] == 0 {

@@ -1,7 +1,6 @@
 package results
 
 import (
-	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -41,8 +40,8 @@ type reportPayload struct {
 	Versions  map[string]string `json:"versions"`
 	Workloads map[string]string `json:"workloads"`
 	Constants []reportConstant  `json:"constants"`
-	// Source names the results for command lines; the others are what they state themselves.
-	Source         string      `json:"source"`
+	// Sources name the results for command lines; the others are what they state themselves.
+	Sources        []string    `json:"sources"`
 	OwnBy          []string    `json:"ownBy"`
 	OwnConstraints []string    `json:"ownConstraints"`
 	OwnObjectives  []Objective `json:"ownObjectives"`
@@ -90,8 +89,11 @@ func newReportPayload(d ReportData) (*reportPayload, error) {
 		Title: d.Title, Rows: marked.Rows(), Objectives: d.Objectives, Constraints: reportBounds(d.Constraints), By: []string{},
 		KeepFirst: d.Ties == KeepFirst, Epsilon: d.Epsilon, Limits: []reportLimit{}, Marks: make([]byte, marked.Rows()),
 		Cliffs: []reportCliff{}, Cautions: []string{}, Spec: marked.Metadata.Spec, Versions: marked.Metadata.Versions,
-		Workloads: marked.Metadata.Workloads, Commands: newReportCommands(commands), Source: cmp.Or(d.Source, "results.parquet"),
+		Workloads: marked.Metadata.Workloads, Commands: newReportCommands(commands), Sources: d.Sources,
 		OwnConstraints: []string{},
+	}
+	if len(p.Sources) == 0 {
+		p.Sources = []string{"results.parquet"}
 	}
 	own := d.Own
 	if own == nil {
@@ -310,11 +312,10 @@ func (d ReportData) qualifies(c *Column) bool {
 	switch c.Name {
 	case extrapolatedColumn:
 		return slices.ContainsFunc(c.Floats, func(share float64) bool { return share > 0 })
-	case rejectedColumn:
+	case rejectedColumn, failedColumn:
 		return slices.ContainsFunc(c.Ints, func(n int64) bool { return n > 0 })
 	case arrivedColumn:
-		rejected := d.Table.Column(rejectedColumn)
-		return rejected != nil && d.qualifies(rejected)
+		return slices.ContainsFunc(d.Table.Columns, func(c *Column) bool { return (c.Name == rejectedColumn || c.Name == failedColumn) && d.qualifies(c) })
 	}
 	return false
 }

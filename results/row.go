@@ -20,15 +20,33 @@ const (
 	StatusStopped Status = "stopped"
 )
 
+// Source says where the figures of a row come from.
+type Source string
+
+// The sources of rows. A row without one is simulated.
+const (
+	// SourceSimulated rows are those of a simulation in its own time.
+	SourceSimulated Source = "simulated"
+	// SourceOnline rows are those of a simulated deployment to which requests came in real time.
+	SourceOnline Source = "online"
+	// SourceLive rows were measured at an endpoint.
+	SourceLive Source = "live"
+)
+
 // Row is the outcome of one point.
 type Row struct {
 	// ID is the point's content ID.
 	ID string
+	// Source says where the figures come from; empty means [SourceSimulated].
+	Source Source
+	// DeploymentUnknown says that nobody stated what deployment a live row was measured at, so that the settings of its point
+	// stand for nothing.
+	DeploymentUnknown bool
 	// Status says how the point ended; Reason is a stable category when it is not ok, such as "timeout",
 	// "panic", "dead_end", "invalid_config" or "sla_lost"; Error is the message.
 	Status        Status
 	Reason, Error string
-	// WallSeconds is how long the simulation took. It is the only figure that differs between equal runs.
+	// WallSeconds is how long the simulation or the live run took. It is the only figure that differs between equal runs.
 	WallSeconds float64
 	// Point is what was simulated.
 	Point gridspec.Point

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -16,7 +17,7 @@ import (
 // the point ended; every axis and derived value; the workload and the GPUs; every metric that some point has; every setting that
 // differs between points and is no axis; where the figures come from. Settings that are equal at all points go
 // into the metadata's Constants, the digests into its Workloads; the SLA becomes its Constraints and the axes of the
-// traffic its FrontierBy. Points that failed or were skipped have no metrics.
+// traffic its FrontierBy. Points that failed or were skipped have no metrics, but for live ones, of which what was measured stays.
 func NewTable(rows []Row, m Metadata) *Table {
 	t := &Table{Metadata: m}
 	axes := tableAxes(rows)
@@ -57,6 +58,23 @@ func (t *Table) AddCommands(command func(row int) string) {
 }
 
 const commandDoc = "Command line that simulates the point by itself."
+
+// ErrorKindsColumn says what went wrong with requests of a live run.
+const ErrorKindsColumn = "error_kinds"
+
+const errorKindsDoc = "What went wrong with requests of a live run, and how often, such as `overloaded 3, timeout 1`; null when nothing did. Only there with live rows."
+
+// AddErrorKinds adds the column of what went wrong with the requests of each row; an empty text is null.
+func (t *Table) AddErrorKinds(kinds func(row int) string) {
+	c := NewColumn(ErrorKindsColumn, gridspec.KindString, t.Rows())
+	c.Doc, c.Role = errorKindsDoc, RolePoint
+	for row := range t.Rows() {
+		if s := kinds(row); s != "" {
+			c.Set(row, text(s))
+		}
+	}
+	t.Add(c)
+}
 
 // CountsSLA reports whether one of the objectives is how many requests keep the SLA, or what they get: its bounds are then no
 // constraints on the 99th percentiles as well.
@@ -106,7 +124,7 @@ var pointColumns = []fixedColumn{
 		func(r *Row) gridspec.Value { return optionalText(r.Reason) }},
 	{"error", "", "Message of a point that is not ok; null when ok.", RolePoint, gridspec.KindString,
 		func(r *Row) gridspec.Value { return optionalText(r.Error) }},
-	{"wall_s", "s", "Real time that the simulation took. It is the only column that differs between equal runs.", RolePoint, gridspec.KindFloat,
+	{"wall_s", "s", "Real time that the simulation or the live run took. It is the only column that differs between equal runs.", RolePoint, gridspec.KindFloat,
 		func(r *Row) gridspec.Value { return float(r.WallSeconds) }},
 }
 
@@ -116,13 +134,21 @@ var derivedColumns = []fixedColumn{
 		func(r *Row) gridspec.Value { return integer(r.Point.Replicate) }},
 	{"workload", "", "Label of the replayed workload.", RolePoint, gridspec.KindString,
 		func(r *Row) gridspec.Value { return text(r.Point.Workload.Label()) }},
-	{"gpus", "GPUs", "GPUs that the configuration asks for. Where a planner changes the workers, `mean_gpus` says how many there were.", RolePoint, gridspec.KindInt,
-		func(r *Row) gridspec.Value { return integer(r.Point.Config.GPUs()) }},
+	{"gpus", "GPUs", "GPUs that the configuration asks for. Where a planner changes the workers, `mean_gpus` says how many there were. Null for a live run at an endpoint of which nobody said what is behind it.", RolePoint, gridspec.KindInt,
+		func(r *Row) gridspec.Value {
+			if r.DeploymentUnknown {
+				return missing
+			}
+			return integer(r.Point.Config.GPUs())
+		}},
 }
 
 // limitColumn says in a word what the columns of the limits say in numbers. Text is nothing to compare, so that it is no
 // metric.
 var limitColumn = fixedColumn{LimitingColumn, "", limitDoc(), RolePoint, gridspec.KindString, limitingResource}
+
+// SourceColumn says where the figures of a row come from; see [Source].
+const SourceColumn = "source"
 
 // LimitingColumn names what kept requests waiting most.
 const LimitingColumn = "limiting_resource"
@@ -155,6 +181,8 @@ var provenanceSettings = []string{"timing_source", "timing_mode"}
 
 // provenanceColumns say where the figures come from.
 var provenanceColumns = []fixedColumn{
+	{SourceColumn, "", `Where the figures come from: "simulated", "online" from a simulated deployment to which requests came in real time, or "live" from an endpoint. The other columns of this part are null for live rows, but for the workload's.`, RolePoint, gridspec.KindString,
+		func(r *Row) gridspec.Value { return text(string(cmp.Or(r.Source, SourceSimulated))) }},
 	{"timing_source", "", "Timing model that gave the pass durations.", RolePoint, gridspec.KindString,
 		func(r *Row) gridspec.Value { return r.ofPools(func(p *simcore.Pool) string { return p.Timing.Source }) }},
 	{"timing_mode", "", "How the prices of a pass with prompts and decodes combine; null where the model does not know what a pass consists of.", RolePoint, gridspec.KindString,
@@ -181,12 +209,20 @@ var provenanceColumns = []fixedColumn{
 	{"workload_digest", "", "SHA-256 of the replayed work: equal digests mean equal requests.", RolePoint, gridspec.KindString,
 		func(r *Row) gridspec.Value { return optionalText(r.WorkloadDigest) }},
 	{"simulator_version", "", "Semantic version of the simulator: equal versions give equal figures.", RolePoint, gridspec.KindString,
-		func(*Row) gridspec.Value { return text(simcore.SemanticVersion) }},
+		func(r *Row) gridspec.Value {
+			if r.Source == SourceLive {
+				return missing
+			}
+			return text(simcore.SemanticVersion)
+		}},
 }
+
+// timed reports whether a timing model gave the figures of the row.
+func (r *Row) timed() bool { return r.Status != StatusSkipped && r.Source != SourceLive }
 
 func timingAnomaly(r *Row) gridspec.Value {
 	out := missing
-	if r.Status == StatusSkipped {
+	if !r.timed() {
 		return out
 	}
 	for _, p := range r.Point.Config.Stages() {
@@ -200,6 +236,9 @@ func timingAnomaly(r *Row) gridspec.Value {
 
 // ofPools is what the pools of workers have: that of each, when they differ.
 func (r *Row) ofPools(get func(*simcore.Pool) string) gridspec.Value {
+	if r.Source == SourceLive {
+		return missing
+	}
 	var texts []string
 	for _, p := range r.Point.Config.Stages() {
 		if t := get(&p); t != "" && !slices.Contains(texts, t) {
@@ -211,7 +250,7 @@ func (r *Row) ofPools(get func(*simcore.Pool) string) gridspec.Value {
 
 // ofProvenance is where the prices of a point that was simulated come from.
 func (r *Row) ofProvenance(get func(perfmodel.Provenance) string) gridspec.Value {
-	if r.Status == StatusSkipped {
+	if !r.timed() {
 		return missing
 	}
 	return r.ofPools(func(p *simcore.Pool) string { return get(p.Timing.Provenance()) })
@@ -219,7 +258,7 @@ func (r *Row) ofProvenance(get func(perfmodel.Provenance) string) gridspec.Value
 
 // errorPct is the largest error of the pools.
 func (r *Row) errorPct(get func(perfmodel.Provenance) float64) gridspec.Value {
-	if r.Status == StatusSkipped {
+	if !r.timed() {
 		return missing
 	}
 	most := 0.0
@@ -288,7 +327,7 @@ func (t *Table) addMetrics(rows []Row) {
 		c := metricColumn(f, len(rows))
 		for r := range rows {
 			row := &rows[r]
-			if row.Status != StatusOK || i >= len(row.Metrics) {
+			if row.Status != StatusOK && row.Source != SourceLive || i >= len(row.Metrics) {
 				continue
 			}
 			setMetric(c, r, row.Metrics[i])

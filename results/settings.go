@@ -177,11 +177,20 @@ func (s setting) column(rows []Row, alike []int) *Column {
 		if concerns[i] = concerns[alike[i]]; alike[i] == i {
 			concerns[i] = gridspec.Concerns(s.path, &rows[i].Point.Config)
 		}
-		if v, ok := s.value(reflect.ValueOf(&rows[i].Point.Config).Elem(), concerns[i]); ok {
+		if v, ok := s.value(reflect.ValueOf(&rows[i].Point.Config).Elem(), concerns[i]); ok && rows[i].states(s) {
 			c.Set(i, v)
 		}
 	}
 	return c
+}
+
+// states reports whether a setting says something about a row: of a live one not how its figures would be simulated, and
+// nothing of the deployment when nobody stated it.
+func (r *Row) states(s setting) bool {
+	if r.Source == SourceLive && slices.ContainsFunc(provenanceSettings, func(name string) bool { return flatName(s.common()) == name }) {
+		return false
+	}
+	return !r.DeploymentUnknown || slices.ContainsFunc([]string{"load.", "sla.", "agentx."}, func(section string) bool { return strings.HasPrefix(s.path, section) })
 }
 
 // concernedAlike returns for each row the first one that is concerned by the same settings.

@@ -33,7 +33,7 @@ func (r *agentXRun) exhausted() bool { return !math.IsInf(r.exhaustedMs, 1) }
 type agentXDriver struct {
 	*graphDriver
 	run     *agentXRun
-	s       *simulation
+	s       *released
 	warming int     // warm-ups that have not ended
 	ahead   float64 // of the simulation's clock, in ms
 
@@ -42,9 +42,10 @@ type agentXDriver struct {
 	userOf      []int32 // who began each play
 	globalCapMs float64
 	treeCapMs   float64
+	more        func() bool // adds plays; nil when there are only those that were planned
 }
 
-func newAgentXDriver(s *simulation) *agentXDriver {
+func newAgentXDriver(s *released) *agentXDriver {
 	d := &agentXDriver{graphDriver: newPlays(s), run: s.scenario, s: s, warming: s.scenario.WarmUps}
 	d.lanes, d.speedup = true, 1
 	d.run.startMs, d.run.exhaustedMs = math.NaN(), math.Inf(1)
@@ -129,11 +130,12 @@ func (d *agentXDriver) ended(request, _ int32, now float64) {
 	d.cutIdle(now)
 }
 
-// next lets a user go on after a play. When there are no more, the run ends: it will start again with more of them.
+// next lets a user go on after a play. When there are no more and none can be added, the run ends: a simulation starts again
+// with more of them.
 func (d *agentXDriver) next(user int, now float64) {
 	switch {
 	case now >= d.run.cutoffMs:
-	case d.waiting == d.graph.Plays():
+	case d.waiting == d.graph.Plays() && (d.more == nil || !d.more()):
 		d.run.exhaustedMs, d.s.stop = min(d.run.exhaustedMs, now), now
 	default:
 		d.beginNext(user, now+d.ahead)

@@ -15,7 +15,7 @@ func (s *simulation) runAlone() error {
 	workers := s.cfg.Deployment.Workers
 	worker := engine.New(&s.env, engine.Place{})
 	most := (len(order) + workers - 1) / workers
-	own := arrivals{times: make([]float64, 0, most)}
+	own := arrivals{times: make([]float64, 0, most), overheadMs: s.overheadMs}
 	numbers := make([]int32, 0, most)
 	s.env.Requests = make([]engine.Request, 0, most)
 	all, blocks := s.env.Blocks, new(workload.BlockTable)
@@ -24,7 +24,7 @@ func (s *simulation) runAlone() error {
 		if index > 0 {
 			worker.Reset(engine.Place{Worker: index})
 		}
-		own = arrivals{times: own.times[:0]}
+		own = arrivals{times: own.times[:0], overheadMs: s.overheadMs}
 		s.env.Requests, numbers = s.env.Requests[:0], numbers[:0]
 		for i := index; i < len(order); i += workers {
 			// With one turn a session, session and request numbers are the same.
@@ -64,16 +64,17 @@ func (s *simulation) noteDeadEnd(worker engine.Worker, now float64) error {
 
 // arrivals walks the requests of one worker in order of arrival.
 type arrivals struct {
-	times []float64 // of each request in the environment
-	at    int
+	times      []float64 // of each request in the environment
+	at         int
+	overheadMs float64 // until a request is at its worker
 }
 
-// peek returns when the next request arrives, or infinity.
+// peek returns when the next request is at its worker, or infinity.
 func (a *arrivals) peek() float64 {
 	if a.at >= len(a.times) {
 		return math.Inf(1)
 	}
-	return a.times[a.at]
+	return a.times[a.at] + a.overheadMs
 }
 
 func (a *arrivals) pop() (request int32, at float64) {
@@ -131,9 +132,10 @@ func (s *simulation) runOne(worker engine.Worker, own *arrivals) error {
 
 func (s *simulation) submit(worker engine.Worker, own *arrivals) {
 	request, at := own.pop()
-	s.env.Requests[request].ArrivalMs, s.env.Requests[request].RoutedMs = at, at
+	routed := at + own.overheadMs
+	s.env.Requests[request].ArrivalMs, s.env.Requests[request].RoutedMs = at, routed
 	s.arrived++
-	s.endMs = max(s.endMs, at)
+	s.endMs = max(s.endMs, routed)
 	worker.Submit(request)
 }
 

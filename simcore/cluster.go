@@ -20,11 +20,27 @@ type cluster struct {
 	// looksAtCaches says that the router knows what workers have of a prompt.
 	looksAtCaches bool
 
+	now  float64 // when the latest event was
+	step int
 	open int     // requests that have arrived and not ended
 	held []int32 // those that wait because no worker takes requests
 }
 
 func (s *simulation) runCluster() error {
+	c, err := s.newCluster(s.newDriver(), s.sessionOfRequests())
+	if err != nil {
+		return err
+	}
+	if err := c.advance(math.Inf(1)); err != nil {
+		return err
+	}
+	s.countWorkers(&c.crew)
+	s.collect(&s.env)
+	return nil
+}
+
+// newCluster returns idle workers whose requests a driver releases, which are of the given sessions.
+func (s *simulation) newCluster(d driver, sessions []int32) (*cluster, error) {
 	n := s.cfg.Deployment.Workers
 	s.env.Requests = make([]engine.Request, s.workload.Requests())
 	for i := range s.env.Requests {
@@ -32,25 +48,20 @@ func (s *simulation) runCluster() error {
 	}
 	c := &cluster{
 		simulation:    s,
-		driver:        s.newDriver(),
-		sessions:      s.sessionOfRequests(),
+		driver:        s.afterOverhead(d),
+		sessions:      sessions,
 		startedMs:     math.Inf(-1),
-		loneLoop:      s.rules.SingleWorkerLoop && n == 1 && s.scaling == nil,
+		loneLoop:      s.rules.SingleWorkerLoop && n == 1 && s.scaling == nil && s.online == nil,
 		looksAtCaches: s.cfg.Router.UsesIndex(),
 	}
 	var err error
-	if c.router, err = s.newRouter(&s.env, n, router.Aggregated); err != nil {
-		return err
+	if c.router, err = s.newRouter(&s.env, n, router.Aggregated, sessions); err != nil {
+		return nil, err
 	}
 	for i := range int32(n) {
 		c.addWorker(router.Member{Worker: i, Seat: i, Tier: i})
 	}
-	if err := c.loop(); err != nil {
-		return err
-	}
-	s.countWorkers(&c.crew)
-	s.collect(&s.env)
-	return nil
+	return c, nil
 }
 
 // addWorker adds a worker that is ready.
@@ -78,71 +89,89 @@ func (c *cluster) dismiss(_ int, m router.Member) {
 	}
 }
 
-// loop moves the clock from event to event. At one time, passes end first, then requests arrive, then passes
-// start; that repeats until nothing more happens at that time.
-func (c *cluster) loop() error {
-	now := 0.0
-	for step := 0; ; step++ {
-		if step%checkEvery == 0 && c.ctx.Err() != nil {
+// nextMs is when something happens next, but for what an autoscaler does.
+func (c *cluster) nextMs() float64 {
+	if c.loneLoop {
+		return c.loneNext()
+	}
+	return min(c.due.soonest(), c.driver.peek(), c.tiers.NextWake(), c.scaling.nextStart(), c.online.nextCancel())
+}
+
+// advance moves the clock from event to event, up to the given time and including it; infinity is until nothing happens any
+// more. At one time, passes end first, then requests arrive, then passes start; that repeats until nothing more happens at that
+// time.
+func (c *cluster) advance(until float64) error {
+	for ; ; c.step++ {
+		if c.step%checkEvery == 0 && c.ctx.Err() != nil {
 			return c.ctx.Err()
 		}
-		if c.watch.due(step) {
-			if err := c.watch.look(c.env.Requests, now); err != nil {
+		if c.watch.due(c.step) {
+			if err := c.watch.look(c.env.Requests, c.now); err != nil {
 				return err
 			}
 		}
-		next := min(c.due.soonest(), c.driver.peek(), c.tiers.NextWake(), c.scaling.nextStart())
-		if c.loneLoop {
-			next = c.loneNext()
-		}
+		next := c.nextMs()
 		if c.scaling != nil {
 			if c.done() {
 				return nil
 			}
 			if c.scaling.nextMs < min(next, c.stop) {
 				var err error
-				if now, err = c.tick(now, next); err != nil {
+				if c.now, err = c.tick(c.now, next); err != nil {
 					return err
 				}
 				continue
 			}
 		}
-		if math.IsInf(next, 1) {
-			if len(c.held) > 0 {
-				return c.scaling.noWorker(c.waiting(), now)
-			}
-			return c.deadEnd(now) // some worker has work as long as requests wait in the router
+		switch {
+		case next > until || math.IsInf(next, 1) && c.online != nil:
+			return nil
+		case math.IsInf(next, 1) && len(c.held) > 0:
+			return c.scaling.noWorker(c.waiting(), c.now)
+		case math.IsInf(next, 1):
+			return c.deadEnd(c.now) // some worker has work as long as requests wait in the router
+		case next >= c.stop:
+			return c.atStop(next)
 		}
-		if next >= c.stop {
-			if c.loneLoop && !c.driver.closed() {
-				// In open loop the reference's lone worker looks at the cap only between passes, after releasing what
-				// arrived.
-				if c.due.len() > 0 {
-					next = c.due.soonest()
-				}
-				c.finishDue(next)
-				if err := c.release(next); err != nil {
-					return err
-				}
-			}
-			break
-		}
-		now = next
-		c.endMs = max(c.endMs, now)
-		c.finishDue(now)
-		c.scaling.start(now, c)
-		if err := c.routeHeld(now); err != nil {
+		if err := c.happen(next); err != nil {
 			return err
 		}
-		c.wake(c.tiers.TakeLoaded(now), now)
-		if err := c.release(now); err != nil {
+	}
+}
+
+// happen does what happens at a time.
+func (c *cluster) happen(now float64) error {
+	c.now = now
+	c.endMs = max(c.endMs, now)
+	c.finishDue(now)
+	c.scaling.start(now, c)
+	if err := c.routeHeld(now); err != nil {
+		return err
+	}
+	c.wake(c.tiers.TakeLoaded(now), now)
+	c.online.cancelDue(now)
+	if err := c.release(now); err != nil {
+		return err
+	}
+	c.finishDue(now) // runs that arrivals have cut right here
+	if err := c.startAll(now); err != nil {
+		return err
+	}
+	c.scaling.dismiss(now, c)
+	return nil
+}
+
+// atStop ends the simulation at its time cap, after which something would happen.
+func (c *cluster) atStop(next float64) error {
+	if c.loneLoop && !c.driver.closed() {
+		// In open loop the reference's lone worker looks at the cap only between passes, after releasing what arrived.
+		if c.due.len() > 0 {
+			next = c.due.soonest()
+		}
+		c.finishDue(next)
+		if err := c.release(next); err != nil {
 			return err
 		}
-		c.finishDue(now) // runs that arrivals have cut right here
-		if err := c.startAll(now); err != nil {
-			return err
-		}
-		c.scaling.dismiss(now, c)
 	}
 	// Passes that started before the cap count whole; what follows from them would arrive after it.
 	c.endMs = max(c.endMs, c.endAll())
@@ -208,19 +237,26 @@ func (c *cluster) finishDue(now float64) {
 // finish ends what a worker did, and tells the router and the driver what became of its requests, one by one: what
 // waits in the router may go to any worker.
 func (c *cluster) finish(id int32, now float64) {
-	for _, signal := range c.workers[id].Finish() {
+	signals := c.workers[id].Finish()
+	c.online.tokens(now, c.workers[id], c.env.Requests)
+	for _, signal := range signals {
 		if signal.First && !signal.Ended { // one token is the end, which the router hears of once
 			c.dispatch(c.router.PrefillDone(now, signal.Request), now)
 		}
 		if signal.Ended {
-			c.open--
 			c.requests[id]--
 			c.scaling.completed(now, &c.env.Requests[signal.Request])
-			kept := c.router.Ended(now, signal.Request)
-			c.driver.ended(signal.Request, c.sessions[signal.Request], now)
-			c.dispatch(kept, now)
+			c.ended(signal.Request, now)
 		}
 	}
+}
+
+// ended tells the router and the driver that a request has ended which a worker had.
+func (c *cluster) ended(request int32, now float64) {
+	c.open--
+	kept := c.router.Ended(now, request)
+	c.driver.ended(request, c.sessions[request], now)
+	c.dispatch(kept, now)
 }
 
 // dispatch hands requests that waited in the router to their workers.
@@ -236,16 +272,18 @@ func (c *cluster) release(now float64) error {
 	for c.driver.peek() <= now {
 		request, ready := c.driver.pop()
 		if c.loneLoop && c.driver.closed() {
-			ready = now
+			ready = now - c.overheadMs
 		}
 		r := &c.env.Requests[request]
 		r.ArrivalMs, r.State = ready, engine.Waiting
 		c.arrived++
 		c.open++
 		c.scaling.arrived(now, r)
-		if c.scaling.none(0) {
+		if c.online.refuses(r) {
+			c.reject(request, now)
+		} else if c.scaling.none(0) {
 			c.held = append(c.held, request)
-		} else if err := c.route(request, ready, now); err != nil {
+		} else if err := c.route(request, ready+c.overheadMs, now); err != nil {
 			return err
 		}
 	}
@@ -255,10 +293,13 @@ func (c *cluster) release(now float64) error {
 // route hands a request to a worker, unless the router keeps it.
 func (c *cluster) route(request int32, routed, now float64) error {
 	worker, err := c.router.Arrive(now, request)
-	if err != nil {
+	switch {
+	case err != nil && c.online != nil:
+		c.reject(request, now)
+		return nil
+	case err != nil:
 		return err
-	}
-	if worker == router.Queued {
+	case worker == router.Queued:
 		c.env.Kept.Add(1, now)
 		return nil
 	}
@@ -308,5 +349,10 @@ func (c *cluster) startAll(now float64) error {
 	if c.loneLoop && c.driver.closed() {
 		stop = min(stop, c.driver.peek()) // the arrival is seen at the end of a pass, whatever its fate
 	}
-	return c.start(now, func(int32) float64 { return stop })
+	for again := true; again; again = c.online.dropStuck(now) {
+		if err := c.start(now, func(int32) float64 { return stop }); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -26,6 +26,16 @@ type crew struct {
 	mixed bool
 	order []int64           // of each worker, by pool and id
 	spare [][]engine.Worker // workers that are gone, by pool: their memory serves again
+	// survives says that a request which can make no progress does not end the simulation. failures are then the workers that
+	// could not start because of one.
+	survives bool
+	failures []failure
+}
+
+// failure is why a worker could not start anything.
+type failure struct {
+	id  int32
+	err error
 }
 
 // add adds a worker, which is of a pool and has an id there.
@@ -102,13 +112,15 @@ func (c *crew) start(now float64, stopOf func(id int32) float64) error {
 		}
 		// Who gets the next arrival is not known yet; Interrupt tells.
 		end, progress, err := w.Start(now, math.Inf(1), stopOf(id))
-		if err != nil {
+		switch {
+		case err != nil && !c.survives:
 			return err
-		}
-		if progress {
+		case err != nil:
+			c.failures = append(c.failures, failure{id, err})
+		case progress:
 			c.due.set(id, end)
 			c.busyNs[id] -= wholeNanoseconds(now)
-		} else {
+		default:
 			c.stalled = append(c.stalled, id)
 		}
 	}

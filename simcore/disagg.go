@@ -29,6 +29,8 @@ type disaggregated struct {
 	transfers    timeHeap       // requests by the end of their transfer, then by when they asked for room
 	asked        int32          // requests that have asked for room on a decode worker
 	handoffs     []Handoff
+	now          float64 // when the latest event was
+	step         int
 	sessions     []int32 // the session of each request
 	open         int     // requests that have arrived and not ended
 	// What waits because a pool has no worker that takes requests: prompts, and requests for room on a decode worker.
@@ -59,8 +61,10 @@ type Handoff struct {
 	DecodeRouteOverlap int32
 
 	parts LatencyParts
-	fresh int   // tokens that the decode worker did not have
-	asked int32 // place among the requests that have asked for room on a decode worker
+	fresh int // tokens that the decode worker did not have
+	// cancelled says that the room on the decode worker was given up before the prompt arrived.
+	cancelled bool
+	asked     int32 // place among the requests that have asked for room on a decode worker
 }
 
 // reservations are the requests that wait for room on a decode worker, first come first served.
@@ -94,27 +98,30 @@ type action struct {
 }
 
 func (s *simulation) runDisaggregated() error {
-	d, err := s.newDisaggregated()
+	d, err := s.newDisaggregated(s.newDriver(), s.sessionOfRequests())
 	if err != nil {
 		return err
 	}
-	if err := d.loop(); err != nil {
+	if err := d.advance(math.Inf(1)); err != nil {
 		return err
 	}
 	s.countWorkers(&d.crew)
-	d.mergeJobs()
+	for i := range d.handoffs {
+		d.mergeJob(&d.decode.Requests[i], &d.handoffs[i])
+	}
 	s.handoffs = d.handoffs
 	s.collect(&d.decode)
 	return nil
 }
 
-func (s *simulation) newDisaggregated() (*disaggregated, error) {
+// newDisaggregated returns idle pools whose requests a driver releases, which are of the given sessions.
+func (s *simulation) newDisaggregated(released driver, sessions []int32) (*disaggregated, error) {
 	cfg := &s.cfg
 	p, n := cfg.Deployment.PrefillWorkers, cfg.Deployment.DecodeWorkers
 	d := &disaggregated{
 		simulation:       s,
-		driver:           s.newDriver(),
-		sessions:         s.sessionOfRequests(),
+		driver:           s.afterOverhead(released),
+		sessions:         sessions,
 		handoffs:         make([]Handoff, s.workload.Requests()),
 		destinationFirst: cfg.Prefill.Engine.Type == engine.TypeSGLang,
 		unreserved:       s.rules.HandoffPaysBudget && cfg.Prefill.Engine.Type != engine.TypeSGLang,
@@ -135,17 +142,12 @@ func (s *simulation) newDisaggregated() (*disaggregated, error) {
 	d.prefill.Requests = make([]engine.Request, s.workload.Requests())
 	d.decode.Requests = make([]engine.Request, s.workload.Requests())
 	for i := range d.decode.Requests {
-		d.decode.Requests[i] = s.newRequest(int32(i), &cfg.Decode.Engine)
-		job := s.newRequest(int32(i), &cfg.Prefill.Engine)
-		job.Output, job.Truncated = 1, false
-		d.prefill.Requests[i] = job
-		d.handoffs[i] = Handoff{SourceHeldMs: engine.Never, DestinationReservedMs: engine.Never,
-			ActivatedMs: engine.Never, DecodeAdmittedMs: engine.Never, SourceReleasedMs: engine.Never}
+		d.prepare(int32(i))
 	}
-	if d.prefillRouter, err = s.newRouter(&d.prefill, p, router.Prefill); err != nil {
+	if d.prefillRouter, err = s.newRouter(&d.prefill, p, router.Prefill, sessions); err != nil {
 		return nil, err
 	}
-	if d.decodeRouter, err = s.newRouter(&d.decode, n, router.Decode); err != nil {
+	if d.decodeRouter, err = s.newRouter(&d.decode, n, router.Decode, sessions); err != nil {
 		return nil, err
 	}
 	for i := range int32(p) {
@@ -155,6 +157,16 @@ func (s *simulation) newDisaggregated() (*disaggregated, error) {
 		d.addWorker(1, router.Member{Worker: i, Seat: i, Tier: int32(p) + i})
 	}
 	return d, nil
+}
+
+// prepare prepares the life of a request before it arrives.
+func (d *disaggregated) prepare(r int32) {
+	d.decode.Requests[r] = d.newRequest(r, &d.cfg.Decode.Engine)
+	job := d.newRequest(r, &d.cfg.Prefill.Engine)
+	job.Output, job.Truncated = 1, false
+	d.prefill.Requests[r] = job
+	d.handoffs[r] = Handoff{SourceHeldMs: engine.Never, DestinationReservedMs: engine.Never,
+		ActivatedMs: engine.Never, DecodeAdmittedMs: engine.Never, SourceReleasedMs: engine.Never}
 }
 
 // addWorker adds a worker to a pool that is ready.
@@ -179,68 +191,81 @@ func (d *disaggregated) addWorker(pool int, m router.Member) {
 	d.reservations = append(d.reservations, make([]reservations, int(m.Worker)+1-len(d.reservations))...)
 }
 
-// loop moves the clock from event to event. At one time, passes end first, then transfers, then hand-offs go on and
-// passes start, then requests arrive (or, by [rules.Set].ArrivalsBeforePasses, before passes start), and passes start with
-// them; that repeats until nothing more happens at that time.
-func (d *disaggregated) loop() error {
-	now := 0.0
-	for step := 0; ; step++ {
-		if step%checkEvery == 0 && d.ctx.Err() != nil {
+// nextMs is when something happens next, but for what an autoscaler does.
+func (d *disaggregated) nextMs() float64 {
+	return min(d.due.soonest(), d.transfers.soonest(), d.driver.peek(), d.tiers.NextWake(), d.scaling.nextStart(), d.online.nextCancel())
+}
+
+// advance moves the clock from event to event, up to the given time and including it; infinity is until nothing happens any
+// more. At one time, passes end first, then transfers, then hand-offs go on and passes start, then requests arrive (or, by
+// [rules.Set].ArrivalsBeforePasses, before passes start), and passes start with them; that repeats until nothing more happens at
+// that time.
+func (d *disaggregated) advance(until float64) error {
+	for ; ; d.step++ {
+		if d.step%checkEvery == 0 && d.ctx.Err() != nil {
 			return d.ctx.Err()
 		}
-		if d.watch.due(step) {
-			if err := d.watch.look(d.decode.Requests, now); err != nil {
+		if d.watch.due(d.step) {
+			if err := d.watch.look(d.decode.Requests, d.now); err != nil {
 				return err
 			}
 		}
-		next := min(d.due.soonest(), d.transfers.soonest(), d.driver.peek(), d.tiers.NextWake(), d.scaling.nextStart())
+		next := d.nextMs()
 		if d.scaling != nil {
 			if d.done() {
 				return nil
 			}
 			if d.scaling.nextMs < min(next, d.stop) {
 				var err error
-				if now, err = d.tick(now, next); err != nil {
+				if d.now, err = d.tick(d.now, next); err != nil {
 					return err
 				}
 				continue
 			}
 		}
-		if math.IsInf(next, 1) {
-			return d.checkDone(now)
+		switch {
+		case next > until || math.IsInf(next, 1) && d.online != nil:
+			return nil
+		case math.IsInf(next, 1):
+			return d.checkDone(d.now)
+		case next >= d.stop:
+			// Passes that started before the cap count whole.
+			d.endMs = max(d.endMs, d.endAll())
+			return nil
 		}
-		if next >= d.stop {
-			break
-		}
-		d.passesBegan = d.passesBegan && next == now
-		now = next
-		d.endMs = max(d.endMs, now)
-		d.finishAll(now)
-		d.scaling.start(now, d)
-		if err := d.routeHeld(now); err != nil {
+		if err := d.happen(next); err != nil {
 			return err
 		}
-		for d.transfers.soonest() <= now {
-			d.arrive(d.transfers.pop().id, now)
-		}
-		d.wake(d.tiers.TakeLoaded(now), now)
-		if !d.rules.ArrivalsBeforePasses {
-			if again, err := d.proceed(now); err != nil {
-				return err
-			} else if again {
-				continue
-			}
-		}
-		if err := d.release(now); err != nil {
-			return err
-		}
-		if _, err := d.proceed(now); err != nil {
-			return err
-		}
-		d.scaling.dismiss(now, d)
 	}
-	// Passes that started before the cap count whole.
-	d.endMs = max(d.endMs, d.endAll())
+}
+
+// happen does what happens at a time.
+func (d *disaggregated) happen(now float64) error {
+	d.passesBegan = d.passesBegan && now == d.now
+	d.now = now
+	d.endMs = max(d.endMs, now)
+	d.finishAll(now)
+	d.scaling.start(now, d)
+	if err := d.routeHeld(now); err != nil {
+		return err
+	}
+	for d.transfers.soonest() <= now {
+		d.arrive(d.transfers.pop().id, now)
+	}
+	d.wake(d.tiers.TakeLoaded(now), now)
+	d.online.cancelDue(now)
+	if !d.rules.ArrivalsBeforePasses {
+		if again, err := d.proceed(now); err != nil || again {
+			return err
+		}
+	}
+	if err := d.release(now); err != nil {
+		return err
+	}
+	if _, err := d.proceed(now); err != nil {
+		return err
+	}
+	d.scaling.dismiss(now, d)
 	return nil
 }
 
@@ -257,6 +282,7 @@ func (d *disaggregated) proceed(now float64) (passesEnd bool, err error) {
 		}
 		d.passesBegan = true
 		again = !d.rules.StalledWorkersWait && d.reserveForStalled(now)
+		again = d.online.dropStuck(now) || again
 	}
 	return d.due.soonest() <= now, nil
 }
@@ -305,6 +331,7 @@ func (d *disaggregated) finish(id int32, now float64) {
 		}
 		return
 	}
+	d.online.tokens(now, d.workers[id], d.decode.Requests)
 	for _, signal := range signals {
 		if signal.First {
 			d.decodeRouter.PrefillDone(now, signal.Request)
@@ -356,9 +383,11 @@ func (d *disaggregated) release(now float64) error {
 		d.arrived++
 		d.open++
 		d.scaling.arrived(now, &d.decode.Requests[r])
-		if d.destinationFirst {
+		if d.online.refuses(&d.decode.Requests[r]) {
+			d.refuse(r, false, now)
+		} else if d.destinationFirst {
 			d.actions.push(action{actReserve, r})
-		} else if err := d.route(r, ready, now); err != nil {
+		} else if err := d.route(r, ready+d.overheadMs, now); err != nil {
 			return err
 		}
 	}
@@ -372,10 +401,13 @@ func (d *disaggregated) route(r int32, routed, now float64) error {
 		return nil
 	}
 	worker, err := d.prefillRouter.Arrive(now, r)
-	if err != nil {
+	switch {
+	case err != nil && d.online != nil:
+		d.refuse(r, d.destinationFirst, now)
+		return nil
+	case err != nil:
 		return err
-	}
-	if worker == router.Queued {
+	case worker == router.Queued:
 		d.prefill.Kept.Add(1, now)
 		return nil
 	}
@@ -420,7 +452,9 @@ func (d *disaggregated) perform(a action, now float64) error {
 		d.cancel(a, now)
 	case actDrop:
 		d.open--
-		d.dispatch(d.prefillRouter.Ended(now, a.request), now)
+		if d.prefill.Requests[a.request].RoutedMs != engine.Never { // no router of prompts has heard of it otherwise
+			d.dispatch(d.prefillRouter.Ended(now, a.request), now)
+		}
 		d.driver.ended(a.request, d.sessions[a.request], now)
 	}
 	return nil
@@ -584,14 +618,14 @@ func (d *disaggregated) cancel(a action, now float64) {
 		return
 	}
 	index := d.decode.Requests[r].Worker
-	if worker, ok := d.decodeWorkers[index].(engine.Canceller); ok {
-		worker.Cancel(r)
-	}
+	d.decodeWorkers[index].Cancel(r)
+	d.handoffs[r].cancelled = true
 	d.reservations[index].failed = false
 	d.decodeRouter.Ended(now, r)
 	d.requests[id]--
 	d.touch(id)
 	d.tryReserve(id, now)
+	d.online.settle(r)
 }
 
 // releaseSource gives up the source of a request's prompt.
@@ -610,6 +644,7 @@ func (d *disaggregated) releaseSource(a action, now float64) {
 	if d.decode.Requests[r].State != engine.Failed {
 		d.dispatch(d.prefillRouter.Ended(now, r), now)
 	}
+	d.online.settle(r)
 }
 
 // stopOf is the time at which a worker that starts now starts no further pass: one request is tried for room at the
@@ -641,18 +676,16 @@ func (d *disaggregated) checkDone(now float64) error {
 	return nil
 }
 
-// mergeJobs adds to each request what became of its prompt.
-func (d *disaggregated) mergeJobs() {
-	for i := range d.decode.Requests {
-		r, job, h := &d.decode.Requests[i], &d.prefill.Requests[i], &d.handoffs[i]
-		h.parts = latencyPartsOf(r, job, h)
-		h.PrefillWorker, h.PrefillReused, h.DecodeAdmittedMs, h.DecodeReused = job.Worker, job.Reused, r.AdmittedMs, r.Reused
-		r.AdmittedMs, r.RoutedMs, r.RouteOverlap = job.AdmittedMs, job.RoutedMs, job.RouteOverlap
-		r.ReusedFirst, r.Reused = job.ReusedFirst, max(job.Reused, r.Reused)
-		r.LoadedTokens, r.LoadWaitMs = r.LoadedTokens+job.LoadedTokens, r.LoadWaitMs+job.LoadWaitMs
-		if job.State == engine.Rejected {
-			r.State = engine.Rejected
-		}
+// mergeJob adds to a request what became of its prompt.
+func (d *disaggregated) mergeJob(r *engine.Request, h *Handoff) {
+	job := &d.prefill.Requests[r.Number]
+	h.parts = latencyPartsOf(r, job, h)
+	h.PrefillWorker, h.PrefillReused, h.DecodeAdmittedMs, h.DecodeReused = job.Worker, job.Reused, r.AdmittedMs, r.Reused
+	r.AdmittedMs, r.RoutedMs, r.RouteOverlap = job.AdmittedMs, job.RoutedMs, job.RouteOverlap
+	r.ReusedFirst, r.Reused = job.ReusedFirst, max(job.Reused, r.Reused)
+	r.LoadedTokens, r.LoadWaitMs = r.LoadedTokens+job.LoadedTokens, r.LoadWaitMs+job.LoadWaitMs
+	if job.State == engine.Rejected {
+		r.State = engine.Rejected
 	}
 }
 

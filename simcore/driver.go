@@ -7,7 +7,7 @@ import (
 )
 
 // sessionStarts returns when each session's first turn is released in open loop, in ms from 0.
-func (s *simulation) sessionStarts() []float64 {
+func (s *released) sessionStarts() []float64 {
 	w := s.workload
 	starts := make([]float64, w.Sessions())
 	if s.cfg.Load.Mode == LoadRate {
@@ -42,7 +42,7 @@ func byStart(starts []float64) []int32 {
 }
 
 // sessionOfRequests returns the session of each request.
-func (s *simulation) sessionOfRequests() []int32 {
+func (s *released) sessionOfRequests() []int32 {
 	w := s.workload
 	sessions := make([]int32, w.Requests())
 	for session := range w.Sessions() {
@@ -65,7 +65,7 @@ type driver interface {
 	closed() bool
 }
 
-func (s *simulation) newDriver() driver {
+func (s *released) newDriver() driver {
 	if s.scenario != nil {
 		return newAgentXDriver(s)
 	}
@@ -78,7 +78,7 @@ func (s *simulation) newDriver() driver {
 // sessionDriver releases the turns of sessions: a turn when the one before has ended and its delay has passed, a
 // session at its start (open loop) or when another one ends (closed loop).
 type sessionDriver struct {
-	s       *simulation
+	s       *released
 	ready   timeHeap // sessions by when their next turn is ready, then by number
 	next    []int32
 	waiting int32 // closed loop: the next session to be admitted
@@ -86,7 +86,7 @@ type sessionDriver struct {
 	loop    bool
 }
 
-func newSessionDriver(s *simulation) *sessionDriver {
+func newSessionDriver(s *released) *sessionDriver {
 	w := s.workload
 	d := &sessionDriver{s: s, next: slices.Clone(w.SessionStart[:w.Sessions()]), speedup: s.cfg.Load.Speedup}
 	if s.cfg.Load.Mode == LoadConcurrency {

@@ -25,7 +25,7 @@ type graphDriver struct {
 	waiting int       // the next play to start
 }
 
-func newGraphDriver(s *simulation) *graphDriver {
+func newGraphDriver(s *released) *graphDriver {
 	g, d := s.workload.Graph, newPlays(s)
 	switch s.cfg.Load.Mode {
 	case LoadConcurrency:
@@ -45,7 +45,7 @@ func newGraphDriver(s *simulation) *graphDriver {
 }
 
 // newPlays prepares the plays of a workload without starting any.
-func newPlays(s *simulation) *graphDriver {
+func newPlays(s *released) *graphDriver {
 	w, n := s.workload, s.workload.Requests()
 	d := &graphDriver{
 		graph: w.Graph, delayMs: w.DelayMs, speedup: s.cfg.Load.Speedup, lanes: s.cfg.Load.Mode == LoadConcurrency,
@@ -78,14 +78,19 @@ func (d *graphDriver) startNext(now float64) {
 	if d.waiting == d.graph.Plays() {
 		return
 	}
+	d.start(d.waiting, now-d.zero(d.waiting)/d.speedup)
+	d.waiting++
+}
+
+// zero is the floor of the first request of a play.
+func (d *graphDriver) zero(play int) float64 {
 	zero := math.Inf(1)
-	for _, r := range d.play(d.waiting) {
+	for _, r := range d.play(play) {
 		if len(d.graph.Edges(r)) == 0 {
 			zero = min(zero, max(0, d.graph.NotBeforeMs[r]))
 		}
 	}
-	d.start(d.waiting, now-zero/d.speedup)
-	d.waiting++
+	return zero
 }
 
 func (d *graphDriver) play(number int) []int32 { return d.members[d.first[number]:d.first[number+1]] }

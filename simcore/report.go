@@ -44,6 +44,9 @@ func (s *simulation) count(w engine.Worker) {
 
 // countedOutput is the output that a completed request counts with.
 func (s *simulation) countedOutput(q *engine.Request) int64 {
+	if s.measured != nil {
+		return int64(q.Tokens)
+	}
 	if _, limited := s.cfg.Engine.OutputRoom(int(q.Input)); limited && s.rules.CompletedNeedsToken {
 		return int64(s.workload.Output[q.Number])
 	}
@@ -106,26 +109,37 @@ func (s *simulation) collect(env *engine.Environment) {
 		if s.scenario != nil {
 			t.agentX.add(s, q)
 		}
-		if s.warmsUp(q.Number) {
-			t.warmUps++
-			continue
-		}
-		if q.Truncated {
-			t.truncated++
-		}
-		if s.classified() {
-			s.countClasses(q)
-		}
-		switch {
-		case q.State == engine.Rejected, q.State == engine.Failed:
-			t.rejected++
-		case s.completed(q):
-			s.collectCompleted(q)
-		default:
-			t.unfinished++
-		}
+		s.countRequest(q, s.warmsUp(q.Number))
 	}
 	t.durationMs = max(t.durationMs, env.PromptsEndMs)
+}
+
+// countRequest adds a request that is over to the totals. One that only warmed the cache up is not measured.
+func (s *simulation) countRequest(q *engine.Request, warmUp bool) {
+	t := &s.totals
+	if warmUp {
+		t.warmUps++
+		return
+	}
+	if q.Truncated {
+		t.truncated++
+	}
+	if s.classified() {
+		s.countClasses(q)
+	}
+	switch {
+	case q.State == engine.Rejected, q.State == engine.Failed:
+		t.rejected++
+	case s.completed(q):
+		s.collectCompleted(q)
+	default:
+		t.unfinished++
+	}
+}
+
+// windowed reports whether only requests of a window are measured, so that the duration counts from the first of them.
+func (s *simulation) windowed() bool {
+	return s.scenario != nil || s.measured != nil && s.measured.WindowMs != nil
 }
 
 // warmsUp reports whether a request only warms the cache up, so that it is not measured.
@@ -154,7 +168,7 @@ func (s *simulation) collectCompleted(q *engine.Request) {
 	t.output += s.countedOutput(q)
 	t.reused += int64(q.Reused)
 	t.reusedFirst += int64(q.ReusedFirst)
-	if s.cfg.Router.UsesIndex() {
+	if s.cfg.Router.UsesIndex() && s.measured == nil {
 		t.queued.Add(q.RoutedMs - q.ArrivalMs)
 	}
 	if s.handoffs != nil {
@@ -164,7 +178,7 @@ func (s *simulation) collectCompleted(q *engine.Request) {
 	if q.Tokens == 0 {
 		return
 	}
-	if s.scenario != nil {
+	if s.windowed() {
 		if t.durationMs == 0 {
 			t.firstMs = q.ArrivalMs
 		}
@@ -173,7 +187,9 @@ func (s *simulation) collectCompleted(q *engine.Request) {
 	t.durationMs = max(t.durationMs, q.LastTokenMs)
 	t.ttft.Add(q.FirstTokenMs - q.ArrivalMs)
 	t.e2e.Add(q.LastTokenMs - q.ArrivalMs)
-	t.parts.Add(s.latencyParts(q))
+	if s.measured == nil {
+		t.parts.Add(s.latencyParts(q))
+	}
 	if q.Tokens > 1 {
 		t.ttst.Add(q.SecondTokenMs - q.FirstTokenMs)
 		t.tpot.Add((q.LastTokenMs - q.FirstTokenMs) / float64(q.Tokens-1))
@@ -271,10 +287,12 @@ func (s *simulation) reportWorkers(r *Report, seconds float64) {
 	r.DecodeUtilisation = utilisation(s.busy[len(pools)-1], r.DecodeWorkerSeconds)
 	if len(pools) > 1 {
 		r.PrefillUtilisation = utilisation(s.busy[0], r.PrefillWorkerSeconds)
-		handoff := t.handoff.Summary()
-		r.Handoff = &handoff
+		if s.measured == nil {
+			handoff := t.handoff.Summary()
+			r.Handoff = &handoff
+		}
 	}
-	if s.cfg.Router.UsesIndex() {
+	if s.cfg.Router.UsesIndex() && s.measured == nil {
 		queued := t.queued.Summary()
 		r.RouterQueue = &queued
 	}

@@ -5,15 +5,17 @@ import (
 	"github.com/servegrid/servegrid/simcore/kvcache"
 	"github.com/servegrid/servegrid/simcore/perfmodel"
 	"github.com/servegrid/servegrid/simcore/router"
+	"github.com/servegrid/servegrid/simcore/workload"
 )
 
 // newRouter returns the configured router of a pool of workers. When it looks at what they hold, the pool's environment
-// gets the index that they tell, so the router has to be made before them.
-func (s *simulation) newRouter(pool *engine.Environment, workers int, stage router.Stage) (router.Router, error) {
+// gets the index that they tell, so the router has to be made before them. sessions is the session of each request.
+func (s *simulation) newRouter(pool *engine.Environment, workers int, stage router.Stage, sessions []int32) (router.Router, error) {
 	blocks := pool.Blocks
 	if pool.Config.SharesPrefixes(s.rules) {
 		if s.cfg.Router.UsesIndex() && stage != router.Decode {
 			pool.Index = kvcache.NewIndex(workers, blocks.Shared)
+			s.online.hold(blocks, pool.Index)
 		}
 	} else {
 		var err error
@@ -31,7 +33,7 @@ func (s *simulation) newRouter(pool *engine.Environment, workers int, stage rout
 	env := router.Environment{
 		Workers: workers, Stage: stage,
 		MaxNumBatchedTokens: pool.Config.MaxNumBatchedTokens,
-		Workload:            s.workload, Blocks: blocks, Index: pool.Index,
+		Workload:            s.workload, Blocks: blocks, Index: pool.Index, Sessions: sessions,
 		PrefillMs: prefillPrediction(model),
 	}
 	if s.tiers != nil && stage != router.Decode {
@@ -40,7 +42,11 @@ func (s *simulation) newRouter(pool *engine.Environment, workers int, stage rout
 	if s.cfg.Router.UsesIndex() && stage != router.Decode {
 		pool.Kept = new(engine.Backlog)
 	}
-	return router.New(s.cfg.Router, env), nil
+	r := router.New(s.cfg.Router, env)
+	if holder, ok := r.(workload.BlockHolder); ok {
+		s.online.hold(blocks, holder)
+	}
+	return r, nil
 }
 
 // prefillPrediction predicts how long a prompt alone takes of which some tokens are cached, in ms.

@@ -16,7 +16,7 @@ import (
 
 // SemanticVersion names the behaviour of the simulator. It changes whenever the same configuration and workload
 // give other figures, and is part of every content ID.
-const SemanticVersion = "4"
+const SemanticVersion = "5"
 
 // Report is the outcome of one simulation.
 type Report = metrics.Report
@@ -93,15 +93,14 @@ func (s *simulation) run() error {
 
 // simulation is the state of one run.
 type simulation struct {
-	ctx      context.Context
-	cfg      Config
-	rules    rules.Set
-	workload *workload.Workload
-	opt      Options
-	env      engine.Environment // of the workers of an aggregated deployment
-	gaps     metrics.GapRecorder
-	stop     float64 // no pass starts at this time or later
+	released
+	ctx   context.Context
+	rules rules.Set
+	opt   Options
+	env   engine.Environment // of the workers of an aggregated deployment
+	gaps  metrics.GapRecorder
 
+	overheadMs   float64 // between a request's arrival and the router
 	arrived      int64
 	preemptions  int64
 	passes       int64
@@ -118,9 +117,10 @@ type simulation struct {
 	records  []RequestRecord
 	handoffs []Handoff // of each request of a disaggregated deployment
 	tiers    *tiers.Hierarchy
-	scaling  *scaling   // nil when the number of workers does not change
-	scenario *agentXRun // nil without one
-	watch    *watch     // nil without bounds
+	scaling  *scaling  // nil when the number of workers does not change
+	watch    *watch    // nil without bounds
+	measured *Measured // nil where requests are simulated
+	online   *Online   // nil when all requests are known beforehand
 }
 
 // checkEvery is how many steps go by between two looks at the context.
@@ -134,7 +134,8 @@ func newSimulation(ctx context.Context, cfg Config, w *workload.Workload, opt Op
 	if err := cfg.suits(w, set); err != nil {
 		return nil, err
 	}
-	s := &simulation{ctx: ctx, cfg: cfg, rules: set, workload: w, stop: math.Inf(1), opt: opt, emit: opt.Records}
+	s := &simulation{released: released{cfg: cfg, workload: w, stop: math.Inf(1)}, ctx: ctx, rules: set, opt: opt, emit: opt.Records}
+	s.overheadMs = cfg.RequestOverheadMs()
 	s.totals.grow(w.Requests())
 	if cfg.Load.MaxSimTimeSeconds > 0 {
 		s.stop = math.Nextafter(cfg.Load.MaxSimTimeSeconds*1000, math.Inf(1))
@@ -195,6 +196,9 @@ func (s *simulation) environment(stage Stage, role engine.Role) (engine.Environm
 	}
 	if role == engine.Decode {
 		env.Pool = 1
+	}
+	if s.online != nil {
+		env.Gaps, env.Capped = noGaps{}, true
 	}
 	return env, nil
 }

@@ -17,7 +17,9 @@ func (s *simulation) newTiers(workers int, pool *engine.Environment) {
 		BlockTokens:   pool.Config.BlockSize,
 		BytesPerToken: pool.Config.KVBytesPerToken,
 		IDs:           pool.Blocks.IDs,
+		Endless:       s.online != nil,
 	})
+	s.online.hold(pool.Blocks, s.tiers)
 	s.connectTiers(pool)
 	if s.scaling != nil {
 		s.scaling.useTiers(s.tiers, workers)

@@ -25,35 +25,51 @@ func (h timeHeap) soonest() float64 {
 
 func (h *timeHeap) push(t timed) {
 	*h = append(*h, t)
+	h.up(len(*h) - 1)
+}
+
+func (h *timeHeap) pop() timed {
+	first := (*h)[0]
+	h.remove(0)
+	return first
+}
+
+// remove takes out what is at a place of the heap.
+func (h *timeHeap) remove(at int) {
 	heap := *h
-	for i := len(heap) - 1; i > 0; {
+	last := len(heap) - 1
+	heap[at] = heap[last]
+	*h = heap[:last]
+	if at < last {
+		h.down(at)
+		h.up(at)
+	}
+}
+
+func (h timeHeap) up(i int) {
+	for i > 0 {
 		parent := (i - 1) / 2
-		if !heap[i].before(heap[parent]) {
+		if !h[i].before(h[parent]) {
 			return
 		}
-		heap[i], heap[parent] = heap[parent], heap[i]
+		h[i], h[parent] = h[parent], h[i]
 		i = parent
 	}
 }
 
-func (h *timeHeap) pop() timed {
-	heap := *h
-	first, last := heap[0], len(heap)-1
-	heap[0] = heap[last]
-	heap = heap[:last]
-	*h = heap
-	for i := 0; ; {
+func (h timeHeap) down(i int) {
+	for {
 		child := 2*i + 1
-		if child >= last {
-			return first
+		if child >= len(h) {
+			return
 		}
-		if child+1 < last && heap[child+1].before(heap[child]) {
+		if child+1 < len(h) && h[child+1].before(h[child]) {
 			child++
 		}
-		if !heap[child].before(heap[i]) {
-			return first
+		if !h[child].before(h[i]) {
+			return
 		}
-		heap[i], heap[child] = heap[child], heap[i]
+		h[i], h[child] = h[child], h[i]
 		i = child
 	}
 }

@@ -28,6 +28,11 @@ type dispatcher struct {
 	pool   errgroup.Group
 	memory *semaphore.Weighted
 
+	// recall takes the results that are there and simulates nothing. unloaded then says of which workloads it took them
+	// without loading these.
+	recall   bool
+	unloaded []error
+
 	loaded bool // a workload could be loaded
 	failed []failedGroup
 }
@@ -64,6 +69,9 @@ func (d *dispatcher) run(ctx context.Context, from int) error {
 			break
 		}
 	}
+	if d.opt.Executor != nil {
+		d.ledger.awaitIdle(ctx)
+	}
 	// Tasks return no errors; theirs are rows.
 	_ = d.pool.Wait()
 	if !d.loaded && len(groups) > 0 && len(d.failed) == len(groups) {
@@ -98,7 +106,9 @@ func (d *dispatcher) runGroup(ctx context.Context, g *group, last bool) bool {
 		if ctx.Err() != nil {
 			return false
 		}
-		d.failGroup(g, err)
+		if !d.recallUnloaded(g, err) {
+			d.failGroup(g, err)
+		}
 		if last {
 			d.resolved()
 		}
@@ -106,6 +116,16 @@ func (d *dispatcher) runGroup(ctx context.Context, g *group, last bool) bool {
 	}
 	d.loaded = true
 	d.settleFailed()
+	if d.recall {
+		d.claim(g, w.Digest())
+		if last {
+			d.resolved()
+		}
+		return true
+	}
+	if d.opt.Executor != nil {
+		return d.submitGroup(ctx, g, w, last)
+	}
 
 	// Half of the memory at most counts for the workload, so that there is always room for one point.
 	size := sizeOf(w)
@@ -135,6 +155,44 @@ func (d *dispatcher) runGroup(ctx context.Context, g *group, last bool) bool {
 	return true
 }
 
+// submitGroup hands the points of a workload to the executor. It returns false when the sweep is to stop.
+func (d *dispatcher) submitGroup(ctx context.Context, g *group, w *workload.Workload, last bool) bool {
+	todo := d.claim(g, w.Digest())
+	if last {
+		d.resolved()
+	}
+	for _, c := range todo {
+		if !d.ledger.runs(c.id) {
+			continue // an earlier session had it under way
+		}
+		p := d.points[c.point]
+		d.notify.push(func(o Observer) { o.PointStarted(p) })
+		if err := d.opt.Executor.Submit(ctx, d.job(c, w)); err != nil {
+			if ctx.Err() == nil {
+				d.abort(&EnvironmentError{err})
+			}
+			return false
+		}
+	}
+	return true
+}
+
+// recallUnloaded takes the results that there are of points whose workload cannot be loaded. It returns false when there are
+// none, or this is no recall.
+func (d *dispatcher) recallUnloaded(g *group, cause error) bool {
+	if !d.recall {
+		return false
+	}
+	digest, found := d.ledger.digestOf(g.points)
+	if found {
+		d.loaded = true
+		d.settleFailed()
+		d.unloaded = append(d.unloaded, cause)
+		d.claim(g, digest)
+	}
+	return found
+}
+
 // claim finds the group's points that must be simulated; all others get their rows at once.
 func (d *dispatcher) claim(g *group, digest string) []claimed {
 	var todo []claimed
@@ -153,13 +211,19 @@ func (d *dispatcher) simulate(ctx context.Context, c claimed, w *workload.Worklo
 	}
 	p := d.points[c.point]
 	d.notify.push(func(o Observer) { o.PointStarted(p) })
-	row, ok, err := simulatePoint(ctx, Job{ID: c.id, Point: p, Workload: w, Shortened: d.ledger.isShortened(c.point)}, d.opt)
+	row, ok, err := simulatePoint(ctx, d.job(c, w), d.opt)
 	switch {
 	case err != nil:
 		d.abort(err)
 	case ok:
 		d.commit.submit(row)
 	}
+}
+
+// job is the simulation of a point.
+func (d *dispatcher) job(c claimed, w *workload.Workload) Job {
+	p := d.points[c.point]
+	return Job{ID: c.id, Point: p, Workload: w, Shortened: d.ledger.isShortened(c.point), Bounds: d.opt.bounds(p), Timeout: d.opt.Timeout}
 }
 
 // failGroup notes that a workload cannot be loaded. Its points get their rows once another workload could be

@@ -17,5 +17,5 @@
 //
 // Read run.go first, then dispatch.go (which point runs when), point.go (one point: timeout, panic, reasons),
 // ledger.go (what is finished), journal.go and commit.go (how it is kept), folder.go (whose folder it is) and
-// publish.go (the results file). workloads.go and memory.go decide what is in memory at once.
+// publish.go (the results file); inspect.go looks at a folder from outside. workloads.go and memory.go decide what is in memory at once.
 package sweep

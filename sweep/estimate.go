@@ -24,8 +24,11 @@ type Cost struct {
 	// Total is the time of the sweep with Concurrent points at a time.
 	Total      time.Duration
 	Concurrent int
-	// MemoryBytes is the estimated peak of what is loaded and running, in bytes.
-	MemoryBytes int64
+	// MemoryBytes is the estimated peak of what is loaded and running, in bytes. WorkloadBytes is the part of the largest
+	// workload, and PointBytes that of the largest running point.
+	MemoryBytes, WorkloadBytes, PointBytes int64
+	// RowBytes is the size of the longest row among the probes as a line of a journal, in bytes.
+	RowBytes int64
 	// AtLeast is set when a probe or a workload did not fit into the time for probes, so that the times are
 	// lower bounds.
 	AtLeast bool
@@ -37,6 +40,7 @@ type groupCost struct {
 	probes, failed       int
 	workloadBytes        int64
 	pointBytes           int64
+	rowBytes             int64
 	cut                  bool
 }
 
@@ -114,11 +118,15 @@ func (c *groupCost) add(ctx context.Context, p gridspec.Point, w *workload.Workl
 		probe.Timeout = limit
 	}
 	start := time.Now()
-	row, _, _ := simulatePoint(ctx, Job{Point: p, Workload: w}, &probe)
+	row, _, _ := simulatePoint(ctx, Job{Point: p, Workload: w, Bounds: opt.bounds(p), Timeout: probe.Timeout}, &probe)
 	took := time.Since(start)
 	c.probes++
 	c.spent += took
 	c.longest = max(c.longest, took)
+	row.ID = opt.ContentID(p, w.Digest())
+	if line, err := appendRecord(nil, &row); err == nil {
+		c.rowBytes = max(c.rowBytes, int64(len(line)))
+	}
 	switch {
 	case row.Reason == ReasonTimeout && probe.Timeout != opt.Timeout:
 		c.cut = true
@@ -143,12 +151,14 @@ func (c *Cost) extrapolate(measured []groupCost, counts []int, opt *Options) {
 		c.Probes += m.probes
 		c.ProbesFailed += m.failed
 		c.PointMax = max(c.PointMax, m.longest)
+		c.RowBytes = max(c.RowBytes, m.rowBytes)
 		c.AtLeast = c.AtLeast || m.cut
 	}
 	c.PointMean = work / time.Duration(known)
 	c.Load = time.Duration(float64(load) * float64(c.Workloads) / float64(len(measured)))
 	fit := max((opt.MemoryLimit-min(workload, opt.MemoryLimit/2))/max(one, 1), 1)
 	c.Concurrent = int(min(fit, int64(opt.Jobs), int64(max(c.Points, 1))))
+	c.WorkloadBytes, c.PointBytes = workload, one
 	c.MemoryBytes = workload + int64(c.Concurrent)*one
 	c.Total = c.Load + time.Duration(float64(c.PointMean)*float64(c.Points)/float64(c.Concurrent))
 }

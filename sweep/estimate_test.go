@@ -39,6 +39,9 @@ func TestEstimate(t *testing.T) {
 	if c.MemoryBytes < 2*pointBaseBytes {
 		t.Errorf("memory: %d bytes", c.MemoryBytes)
 	}
+	if c.MemoryBytes != c.WorkloadBytes+2*c.PointBytes || c.RowBytes < 100 {
+		t.Errorf("%+v", c)
+	}
 }
 
 func TestEstimateKeepsItsTime(t *testing.T) {

@@ -31,6 +31,8 @@ var setAside = regexp.MustCompile(`^(journal\.\d+\.jsonl|results\.\d+\.parquet)$
 type folder struct {
 	dir  string
 	lock *os.File
+	// head is the header line of this program.
+	head []byte
 	// file is the journal, open for appending; journal is what it held.
 	file    *os.File
 	journal *journal
@@ -39,6 +41,19 @@ type folder struct {
 
 // openFolder makes the folder when it is missing, locks it and opens its journal.
 func openFolder(opt *Options) (*folder, error) {
+	f, err := lockFolder(opt)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.openJournal(opt); err != nil {
+		f.close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// lockFolder makes the folder when it is missing and locks it.
+func lockFolder(opt *Options) (*folder, error) {
 	if err := checkFolder(opt); err != nil {
 		return nil, err
 	}
@@ -51,10 +66,6 @@ func openFolder(opt *Options) (*folder, error) {
 	}
 	f := &folder{dir: opt.Dir, lock: lock}
 	f.removeLeftovers(opt)
-	if err := f.openJournal(opt); err != nil {
-		f.close()
-		return nil, err
-	}
 	return f, nil
 }
 
@@ -123,7 +134,8 @@ func checkFolder(opt *Options) error {
 		if name == JournalFile {
 			return nil
 		}
-		ours := strings.HasPrefix(name, ".") || setAside.MatchString(name) || name == JournalFile+tmpSuffix || name == ResultsFile+tmpSuffix
+		_, shard := ShardOfFolder(name)
+		ours := shard || strings.HasPrefix(name, ".") || setAside.MatchString(name) || name == JournalFile+tmpSuffix || name == ResultsFile+tmpSuffix
 		if opt.Fresh { // of a sweep whose journal was lost
 			ours = ours || name == ResultsFile || slices.Contains(opt.Companions, name)
 		}
@@ -151,6 +163,7 @@ func (f *folder) openJournal(opt *Options) error {
 	if err != nil {
 		return err
 	}
+	f.head = line
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		// Made beside and renamed, so that a journal always begins with a whole header.
 		err := replaceFile(path, func(tmp string) error { return os.WriteFile(tmp, line, 0o666) })
@@ -171,14 +184,17 @@ func (f *folder) openJournal(opt *Options) error {
 	if last.Sweep == head.Sweep && last.Simulator == head.Simulator && last.sameMetrics(head.Metrics) {
 		return nil
 	}
-	if _, err = f.file.Write(line); err == nil {
-		err = f.file.Sync()
-	}
-	if err != nil {
+	if err = writeSynced(f.file, line); err != nil {
 		return fmt.Errorf("%s cannot be written: %w", path, results.FileCause(err))
 	}
 	f.journal.size += int64(len(line))
 	return nil
+}
+
+// reload reads the journal again, to which more was written.
+func (f *folder) reload(opt *Options) (err error) {
+	f.journal, err = loadJournal(opt)
+	return err
 }
 
 // loadJournal reads the journal of a folder without changing anything. A folder without one has an empty journal.

@@ -12,13 +12,15 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/simcore"
 )
 
 // The journal is a JSON Lines file. Its first line is a header; every other line is the result of one point, or
 // another header where a sweep with other metrics or another simulator went on. A later line replaces an earlier
-// one of the same ID. Each line ends in its own checksum:
+// one of the same ID, unless it says less: a failure that another try may not have never replaces figures. Each line ends
+// in its own checksum:
 //
 //	{"journal":"servegrid","format":1,"sweep":"demo","simulator":"1","metrics":["num_requests",…],"crc":"1f0c8a55"}
 //	{"id":"9a0d…","status":"ok","wall_s":0.012,"workload_digest":"77e1…","metrics":[50,…,null],"crc":"a3b0c4d1"}
@@ -52,9 +54,35 @@ type record struct {
 	Metrics        json.RawMessage `json:"metrics,omitempty"`
 }
 
-// stored is a point's result as the journal has it. The point itself is not in it.
+// result is a row without its point, which would be most of its size in memory.
+type result struct {
+	ID             string
+	Status         results.Status
+	Reason, Error  string
+	WallSeconds    float64
+	Metrics        []float64
+	WorkloadDigest string
+	Lost           simcore.Bound
+}
+
+func resultOf(row *results.Row) result {
+	return result{
+		ID: row.ID, Status: row.Status, Reason: row.Reason, Error: row.Error, WallSeconds: row.WallSeconds,
+		Metrics: row.Metrics, WorkloadDigest: row.WorkloadDigest, Lost: row.Lost,
+	}
+}
+
+// row is the row of a point with this result.
+func (r *result) row(p gridspec.Point) results.Row {
+	return results.Row{
+		ID: r.ID, Status: r.Status, Reason: r.Reason, Error: r.Error, WallSeconds: r.WallSeconds,
+		Point: p, Metrics: r.Metrics, WorkloadDigest: r.WorkloadDigest, Lost: r.Lost,
+	}
+}
+
+// stored is a point's result as the journal has it.
 type stored struct {
-	row results.Row
+	result
 	// simulator is the semantic version that made the result.
 	simulator string
 	// complete is false when a metric of this program is missing.
@@ -70,7 +98,7 @@ func (s stored) usable(semanticVersion string) bool {
 type journal struct {
 	// last is the last header.
 	last header
-	// results holds the last result of each ID.
+	// results holds the result of each ID that counts; see [stored.givesWayTo].
 	results map[string]stored
 	// damaged counts unreadable lines between readable ones.
 	damaged int
@@ -111,7 +139,28 @@ var (
 // readJournal reads a journal. Metrics come out in the order of names. Torn and damaged lines are no error, a file
 // that does not begin with a header is. An empty file is an empty journal: a crash can leave one.
 func readJournal(r io.Reader, names []string) (*journal, error) {
-	j := &journal{results: map[string]stored{}}
+	kept := map[string]stored{}
+	digests := map[string]string{}
+	j, err := scanJournal(r, names, func(_ int64, s stored) {
+		if known, ok := digests[s.WorkloadDigest]; ok {
+			s.WorkloadDigest = known // one copy for all of its points
+		} else {
+			digests[s.WorkloadDigest] = s.WorkloadDigest
+		}
+		if before, ok := kept[s.ID]; !ok || before.givesWayTo(s) {
+			kept[s.ID] = s
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	j.results = kept
+	return j, nil
+}
+
+// scanJournal reads a journal without keeping it: visit gets every result, in order, with the place of its line in the file.
+func scanJournal(r io.Reader, names []string, visit func(at int64, s stored)) (*journal, error) {
+	j := &journal{}
 	lines := bufio.NewReaderSize(r, 256<<10)
 	var (
 		offset  int64
@@ -155,7 +204,7 @@ func readJournal(r io.Reader, names []string) (*journal, error) {
 			j.last = h
 			columns, whole = matchColumns(h.Metrics, names)
 		default:
-			j.results[rec.ID] = s
+			visit(offset-n, s)
 		}
 		j.damaged += bad
 		bad = 0
@@ -225,24 +274,24 @@ func appendRecord(buf []byte, row *results.Row) ([]byte, error) {
 }
 
 func decodeRecord(rec record, columns []int, n int) (stored, bool) {
-	row := results.Row{
+	r := result{
 		ID: rec.ID, Status: rec.Status, Reason: rec.Reason, Error: rec.Error,
 		WallSeconds: rec.WallSeconds, WorkloadDigest: rec.WorkloadDigest, Metrics: make([]float64, n),
 	}
-	for i := range row.Metrics {
-		row.Metrics[i] = math.NaN()
+	for i := range r.Metrics {
+		r.Metrics[i] = math.NaN()
 	}
 	switch rec.Status {
 	case results.StatusFailed:
-		return stored{row: row}, true
+		return stored{result: r}, true
 	case results.StatusStopped:
 		if rec.Lost == nil {
 			return stored{}, false
 		}
-		row.Lost = *rec.Lost
-		return stored{row: row}, true
+		r.Lost = *rec.Lost
+		return stored{result: r}, true
 	case results.StatusOK:
-		return stored{row: row}, parseMetrics(rec.Metrics, columns, row.Metrics)
+		return stored{result: r}, parseMetrics(rec.Metrics, columns, r.Metrics)
 	}
 	return stored{}, false
 }

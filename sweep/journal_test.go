@@ -47,16 +47,16 @@ func TestJournalRoundTrip(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		got := j.results["x"].row
+		got := j.results["x"].result
 		for i := range want.Metrics {
 			if w, g := want.Metrics[i], got.Metrics[i]; math.Float64bits(w) != math.Float64bits(g) && !(math.IsNaN(w) && math.IsNaN(g)) {
 				rt.Errorf("metric %d: %v came back as %v", i, w, g)
 			}
 		}
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(results.Row{}, "Metrics")); diff != "" {
+		if diff := cmp.Diff(resultOf(&want), got, cmpopts.IgnoreFields(result{}, "Metrics")); diff != "" {
 			rt.Error(diff)
 		}
-		if diff := cmp.Diff(failed, j.results["y"].row, cmpopts.IgnoreFields(results.Row{}, "Metrics")); diff != "" {
+		if diff := cmp.Diff(resultOf(&failed), j.results["y"].result, cmpopts.IgnoreFields(result{}, "Metrics")); diff != "" {
 			rt.Error(diff)
 		}
 	})
@@ -132,13 +132,13 @@ func TestJournalOfOtherMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if x := j.results["x"]; !x.usable("1") || x.usable("2") || !cmp.Equal(x.row.Metrics, []float64{1, 2}) {
+	if x := j.results["x"]; !x.usable("1") || x.usable("2") || !cmp.Equal(x.Metrics, []float64{1, 2}) {
 		t.Errorf("x = %+v; metrics must be matched by name", x)
 	}
-	if y := j.results["y"]; y.usable("1") || y.row.Metrics[0] != 5 || !math.IsNaN(y.row.Metrics[1]) {
+	if y := j.results["y"]; y.usable("1") || y.Metrics[0] != 5 || !math.IsNaN(y.Metrics[1]) {
 		t.Errorf("y = %+v; it lacks a metric and must not be reused", y)
 	}
-	if z := j.results["z"]; z.row.Metrics[0] != 6 {
+	if z := j.results["z"]; z.Metrics[0] != 6 {
 		t.Errorf("z = %+v; the last line counts", z)
 	}
 }
@@ -194,7 +194,7 @@ func TestCommitterFailure(t *testing.T) {
 	}
 	defer readOnly.Close()
 	var failures, reported int
-	c := startCommitter(readOnly, 0, func(b []results.Row) { reported += len(b) }, func(error) { failures++ })
+	c := startCommitter(readOnly, 0, func(b []results.Row) { reported += len(b) }, func(error) { failures++ }, replica{}, nil)
 	for range 3 * commitQueue { // more than the queue holds: nobody may block
 		c.submit(okRow("x", 1))
 	}

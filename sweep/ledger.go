@@ -1,7 +1,10 @@
 package sweep
 
 import (
+	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/servegrid/servegrid/gridspec"
@@ -30,15 +33,31 @@ type ledger struct {
 	journal map[string]stored
 	older   map[int]results.Row
 
+	// idle is signalled when nothing runs any more.
+	idle *sync.Cond
+	// arrived holds the rows that an executor delivered and that are not on the disk yet.
+	arrived map[string]result
+	// unasked holds the IDs of rows that nobody waited for when they came: as many as there are points, or mostUnasked.
+	unasked     map[string]struct{}
+	mostUnasked int
+	// conflicts holds the IDs of points that had two results with different figures.
+	conflicts map[string]bool
+
 	simulated, reused, keptFailed int
 }
 
+// defaultUnasked is how many rows of points that are not known yet are kept at least: a search, and a sweep that begins, has none.
+const defaultUnasked = 100_000
+
 func newLedger(earlier map[string]stored, opt *Options, n *notifier, onChange func()) *ledger {
-	return &ledger{
+	l := &ledger{
 		opt: opt, notify: n, onChange: onChange, hidden: map[int]bool{},
 		running: map[string][]int{}, done: map[string]int{},
-		journal: earlier, older: map[int]results.Row{},
+		journal: earlier, older: map[int]results.Row{}, conflicts: map[string]bool{},
+		arrived: map[string]result{}, unasked: map[string]struct{}{}, mostUnasked: defaultUnasked,
 	}
+	l.idle = sync.NewCond(&l.mu)
+	return l
 }
 
 // extend adds points. Their rows are among the results if they are shown. Nothing may run meanwhile.
@@ -73,16 +92,15 @@ func (l *ledger) claim(point int, id string) bool {
 		reuse, _ := decide(s, l.points[point], l.opt)
 		if reuse {
 			l.reused++
-			if s.row.Status == results.StatusFailed {
+			if s.Status == results.StatusFailed {
 				l.keptFailed++
 			}
 			l.done[id] = point
-			l.settle(point, s.row, false)
+			l.settle(point, s.row(l.points[point]), false)
 			return false
 		}
 		if s.usable(l.opt.semanticVersion) {
-			row := s.row
-			row.Point = l.points[point]
+			row := s.row(l.points[point])
 			row.SetCost()
 			l.older[point] = row
 		}
@@ -91,11 +109,113 @@ func (l *ledger) claim(point int, id string) bool {
 	return true
 }
 
-// durable records rows that came out of a simulation and are on the disk.
+// maxTried bounds how many names of points digestOf makes.
+const maxTried = 100_000
+
+// digestOf finds the digest of the workload of some points, without it, among those of earlier results.
+func (l *ledger) digestOf(points []int) (digest string, found bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	digests := map[string]bool{}
+	for _, s := range l.journal {
+		digests[s.WorkloadDigest] = true
+	}
+	tried := 0
+	for _, point := range points {
+		for digest := range digests {
+			if _, found := l.journal[l.opt.ContentID(l.points[point], digest)]; found {
+				return digest, true
+			}
+			if tried++; tried == maxTried {
+				return "", false
+			}
+		}
+	}
+	return "", false
+}
+
+// wants reports whether a row that an executor delivered is news. It is not when its point has one already.
+func (l *ledger) wants(row *results.Row) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := resultOf(row)
+	if first, ok := l.arrived[row.ID]; ok {
+		return l.better(&first, &now)
+	}
+	if _, running := l.running[row.ID]; running {
+		l.arrived[row.ID] = now
+		return true
+	}
+	known, ok := l.journal[row.ID]
+	ok = ok && known.usable(l.opt.semanticVersion)
+	if at, done := l.done[row.ID]; done {
+		known.result, ok = resultOf(&l.rows[at]), true
+	}
+	if ok {
+		return l.better(&known.result, &now)
+	}
+	// It is of an earlier session, and its point may come. Whoever can send rows must not be able to fill the disk with them.
+	if len(l.unasked) >= max(len(l.points), l.mostUnasked) {
+		return false
+	}
+	l.unasked[row.ID] = struct{}{}
+	l.arrived[row.ID] = now
+	return true
+}
+
+// better reports whether a result takes the place of an earlier one of its point, and notes when they differ. The caller
+// holds the lock.
+func (l *ledger) better(known, now *result) bool {
+	if known.contradicts(now) {
+		l.conflicts[now.ID] = true
+	}
+	if now.finality() <= known.finality() {
+		return false
+	}
+	l.arrived[now.ID] = *now
+	return true
+}
+
+// runs reports whether a point is still to be simulated.
+func (l *ledger) runs(id string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.running[id]
+	return ok
+}
+
+// awaitIdle waits until nothing runs any more.
+func (l *ledger) awaitIdle(ctx context.Context) {
+	stop := context.AfterFunc(ctx, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.idle.Broadcast()
+	})
+	defer stop()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.running) > 0 && ctx.Err() == nil {
+		l.idle.Wait()
+	}
+}
+
+// durable records rows that came out of a simulation and are on the disk. Those that nobody waits for yet are as if the
+// journal had had them.
 func (l *ledger) durable(batch []results.Row) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, row := range batch {
+		delete(l.arrived, row.ID)
+		if _, done := l.done[row.ID]; done {
+			l.replace(row)
+			continue
+		}
+		now := stored{result: resultOf(&row), simulator: l.opt.semanticVersion, complete: true}
+		if before, ok := l.journal[row.ID]; ok && !before.givesWayTo(now) {
+			row = before.row(gridspec.Point{}) // as the next sweep reads it
+		} else if _, awaited := l.running[row.ID]; !awaited {
+			l.journal[row.ID] = now
+		}
 		for i, point := range l.running[row.ID] {
 			if i == 0 {
 				l.done[row.ID] = point
@@ -105,6 +225,21 @@ func (l *ledger) durable(batch []results.Row) {
 		}
 		delete(l.running, row.ID)
 	}
+	if len(l.running) == 0 {
+		l.idle.Broadcast()
+	}
+}
+
+// replace gives all points of an ID a better result than they had. Observers counted them before. The caller holds the lock.
+func (l *ledger) replace(row results.Row) {
+	for i := range l.rows {
+		if l.settled[i] && l.rows[i].ID == row.ID {
+			row.Point = l.points[i]
+			row.SetCost()
+			l.rows[i] = row
+		}
+	}
+	l.onChange()
 }
 
 // finish records rows that need no simulation.
@@ -193,6 +328,13 @@ func (l *ledger) unsettled() int {
 	return l.left
 }
 
+// contradictions lists the IDs of points that had two results with different figures.
+func (l *ledger) contradictions() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Sorted(maps.Keys(l.conflicts))
+}
+
 // counts sums up the rows of a snapshot.
 func (l *ledger) counts(rows []results.Row) Counts {
 	l.mu.Lock()
@@ -209,7 +351,7 @@ func (l *ledger) counts(rows []results.Row) Counts {
 
 // decide says whether an earlier result of a point stands, and why.
 func decide(s stored, p gridspec.Point, opt *Options) (reuse bool, why string) {
-	failed := s.row.Status == results.StatusFailed
+	failed := s.Status == results.StatusFailed
 	switch {
 	case s.simulator != opt.semanticVersion:
 		return false, fmt.Sprintf("its result is of simulator version %s, this is %s", s.simulator, opt.semanticVersion)
@@ -218,13 +360,13 @@ func decide(s stored, p gridspec.Point, opt *Options) (reuse bool, why string) {
 	case opt.Retry == RetryAll:
 		return false, "it has a result and runs again"
 	case failed && opt.Retry == RetryFailed:
-		return false, fmt.Sprintf("it failed before (%s) and runs again", s.row.Reason)
-	case s.row.Status == results.StatusStopped && opt.endsAt(p, s.row.Lost):
-		return true, fmt.Sprintf("it was stopped before: %s cannot hold", s.row.Lost)
-	case s.row.Status == results.StatusStopped:
-		return false, fmt.Sprintf("it was stopped because %s cannot hold, and now runs to its end", s.row.Lost)
+		return false, fmt.Sprintf("it failed before (%s) and runs again", s.Reason)
+	case s.Status == results.StatusStopped && opt.endsAt(p, s.Lost):
+		return true, fmt.Sprintf("it was stopped before: %s cannot hold", s.Lost)
+	case s.Status == results.StatusStopped:
+		return false, fmt.Sprintf("it was stopped because %s cannot hold, and now runs to its end", s.Lost)
 	case failed:
-		return true, fmt.Sprintf("it failed before (%s); retry failed points to run it again", s.row.Reason)
+		return true, fmt.Sprintf("it failed before (%s); retry failed points to run it again", s.Reason)
 	}
 	return true, "it has a result"
 }

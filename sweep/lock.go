@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/sweep/filelock"
@@ -19,12 +20,12 @@ func acquireLock(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("output folder %s cannot be written: %w; choose another one", dir, results.FileCause(err))
 	}
-	taken, err := filelock.Try(f)
+	taken, err := tryLock(f)
 	switch {
 	case err != nil:
 		err = fmt.Errorf("output folder %s cannot be locked: %w; choose a folder on another file system", dir, results.FileCause(err))
 	case !taken:
-		err = fmt.Errorf("output folder %s is in use by another sweep%s; wait until it ends, or choose another folder", dir, owner(f))
+		err = &EnvironmentError{fmt.Errorf("output folder %s is in use by another sweep%s; wait until it ends, or choose another folder", dir, owner(f))}
 	default:
 		if err = writeOwner(f); err == nil {
 			return f, nil
@@ -33,6 +34,22 @@ func acquireLock(dir string) (*os.File, error) {
 	}
 	f.Close()
 	return nil, err
+}
+
+// Somebody who asks whether a folder is in use, as [Inspect] does, holds its lock for some microseconds.
+const (
+	lockTries    = 4
+	lockInterval = 20 * time.Millisecond
+)
+
+// tryLock takes the lock unless another sweep has it.
+func tryLock(f *os.File) (taken bool, err error) {
+	for try := 1; ; try++ {
+		if taken, err = filelock.Try(f); taken || err != nil || try == lockTries {
+			return taken, err
+		}
+		time.Sleep(lockInterval)
+	}
 }
 
 func writeOwner(f *os.File) error {

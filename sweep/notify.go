@@ -20,6 +20,9 @@ func startNotifier(o Observer) *notifier {
 
 // push adds an event.
 func (n *notifier) push(event func(Observer)) {
+	if _, nobody := n.observer.(NopObserver); nobody {
+		return // events hold rows, and many may wait
+	}
 	n.mu.Lock()
 	n.events = append(n.events, event)
 	n.mu.Unlock()

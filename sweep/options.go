@@ -62,11 +62,16 @@ type Options struct {
 
 	// ContentID names the result of a point on a workload; nil means gridspec.Point.ContentID.
 	ContentID func(p gridspec.Point, workloadDigest string) string
-	// Simulate runs one point; nil means planner.Run. It must return soon after its context is cancelled. An error
+	// Simulate runs one point; nil means RunJob. It must return soon after its context is cancelled. An error
 	// is the outcome of the point, unless it is an [EnvironmentError], which stops the sweep.
 	Simulate func(context.Context, Job) (*simcore.Report, error)
+	// Executor simulates the points elsewhere; nil means here. Simulate and Jobs are not used then.
+	Executor Executor
 	// Load reads or makes a workload; nil means workload.Spec.Load.
 	Load func(context.Context, workload.Spec, workload.Source) (*workload.Workload, error)
+	// Replicate is called with each batch of finished points once they are on the disk, and before they count as finished: lines of
+	// a journal, with its header. An error stops the sweep; the points stay in the folder. Nil means that the disk is enough.
+	Replicate func(lines []byte) error
 	// WriteResults writes a results file at path, which is never the final name; nil leaves the file out.
 	WriteResults func(path string, rows []results.Row) error
 	// Observer hears what happens; nil means nobody does.
@@ -96,6 +101,8 @@ type Job struct {
 	Shortened bool
 	// Bounds are those that may end the simulation early; see [simcore.Options].
 	Bounds []simcore.Bound
+	// Timeout bounds the wall time of the simulation; 0 means no limit.
+	Timeout time.Duration
 }
 
 // Observer hears what happens in a sweep. Calls come one at a time from a goroutine of their own, so a slow
@@ -109,6 +116,13 @@ type Observer interface {
 	PointStarted(p gridspec.Point)
 	// PointFinished says that a point has its row. A row that came out of a simulation is on the disk by now.
 	PointFinished(f Finished)
+}
+
+// JournalObserver is an Observer that also hears what the journal costs.
+type JournalObserver interface {
+	Observer
+	// JournalCommitted says that so many rows in so many bytes were appended and synced, and how long that took.
+	JournalCommitted(rows int, bytes int64, took time.Duration)
 }
 
 // Finished is a point that has its row.
@@ -175,13 +189,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.ContentID = gridspec.Point.ContentID
 	}
 	if o.Simulate == nil {
-		o.Simulate = func(ctx context.Context, job Job) (*simcore.Report, error) {
-			out, err := planner.Run(ctx, job.Point.Config.Config, job.Point.Config.Planner, job.Workload, simcore.Options{Bounds: job.Bounds})
-			if err != nil {
-				return nil, err
-			}
-			return out.Report, nil
-		}
+		o.Simulate = RunJob
 	}
 	if o.Load == nil {
 		o.Load = func(ctx context.Context, s workload.Spec, src workload.Source) (*workload.Workload, error) {
@@ -195,6 +203,15 @@ func (o Options) withDefaults() (Options, error) {
 		o.semanticVersion = simcore.SemanticVersion
 	}
 	return o, nil
+}
+
+// RunJob simulates a job with [planner.Run].
+func RunJob(ctx context.Context, job Job) (*simcore.Report, error) {
+	out, err := planner.Run(ctx, job.Point.Config.Config, job.Point.Config.Planner, job.Workload, simcore.Options{Bounds: job.Bounds})
+	if err != nil {
+		return nil, err
+	}
+	return out.Report, nil
 }
 
 func (o Options) problems() []error {

@@ -23,6 +23,17 @@ const (
 	ReasonLost = simcore.ReasonLost
 	// ReasonSimulation: the simulation ended with an error that has no reason of its own.
 	ReasonSimulation = "simulation"
+	// ReasonWorkerLost: the workers that had the point were lost, more often than a point is tried again.
+	ReasonWorkerLost = "worker_lost"
+	// ReasonOtherVersion: a worker of another simulator version had the point.
+	ReasonOtherVersion = "other_version"
+	// ReasonEnvironment: the workers that had the point could not simulate it for want of something, such as a file or room on
+	// a disk, more often than a point is tried again.
+	ReasonEnvironment = "environment"
+	// ReasonRefused: a worker refused the point, since what it received is damaged or is not the point that it is said to be.
+	ReasonRefused = "refused"
+	// ReasonNotPortable: the point cannot be sent to a worker, for its size or for what it needs.
+	ReasonNotPortable = "not_portable"
 )
 
 // Outcome is what a sweep leaves.
@@ -37,6 +48,9 @@ type Outcome struct {
 	// ResultsWritten is set when the results file holds Rows. It is not after an interruption that came before
 	// every workload was loaded: which older results still count is not known by then, so the file stays.
 	ResultsWritten bool
+	// Conflicts lists the IDs of points for which an executor delivered two results with different figures: its machines do
+	// not agree. The first one counts.
+	Conflicts []string
 	// Journal says what was found in the folder.
 	Journal JournalState
 }
@@ -106,20 +120,6 @@ func noMetrics() []float64 {
 	m := make([]float64, len(metrics.Fields()))
 	for i := range m {
 		m[i] = math.NaN()
-	}
-	return m
-}
-
-// reportMetrics lays a report out as the metrics of a row.
-func reportMetrics(r *metrics.Report) []float64 {
-	fields := metrics.Fields()
-	m := make([]float64, len(fields))
-	for i, f := range fields {
-		v, ok := f.Value(r)
-		if !ok || f.Sampled && r.CompletedRequests == 0 {
-			v = math.NaN()
-		}
-		m[i] = v
 	}
 	return m
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/simcore/metrics"
 	"github.com/servegrid/servegrid/simcore/problem"
 )
 
@@ -18,17 +19,16 @@ import (
 // the sweep was told to stop says nothing about the point, nor does an EnvironmentError, which it returns.
 func simulatePoint(ctx context.Context, job Job, opt *Options) (results.Row, bool, error) {
 	pointCtx := ctx
-	if opt.Timeout > 0 {
+	if job.Timeout > 0 {
 		var stop context.CancelFunc
-		pointCtx, stop = context.WithTimeout(ctx, opt.Timeout)
+		pointCtx, stop = context.WithTimeout(ctx, job.Timeout)
 		defer stop()
 	}
 	start := time.Now()
-	job.Bounds = opt.bounds(job.Point)
 	report, err := simulateSafely(pointCtx, job, opt)
 	row := results.Row{ID: job.ID, WallSeconds: time.Since(start).Seconds(), Point: job.Point, WorkloadDigest: job.Workload.Digest()}
 	if err == nil {
-		row.Status, row.Metrics = results.StatusOK, reportMetrics(report)
+		row.Status, row.Metrics = results.StatusOK, metrics.Figures(report)
 		return row, true, nil
 	}
 	if environment := new(EnvironmentError); errors.As(err, &environment) {
@@ -37,7 +37,7 @@ func simulatePoint(ctx context.Context, job Job, opt *Options) (results.Row, boo
 	if ctx.Err() != nil {
 		return results.Row{}, false, nil
 	}
-	reason, message := classify(err, opt.Timeout)
+	reason, message := classify(err, job.Timeout)
 	if lost := new(simcore.LostError); errors.As(err, &lost) {
 		row.Status, row.Reason, row.Error, row.Metrics, row.Lost = results.StatusStopped, reason, message, noMetrics(), lost.Bound
 		return row, true, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/servegrid/servegrid/gridspec"
 
@@ -52,6 +53,9 @@ type session struct {
 	caller, ctx context.Context
 	stop        context.CancelCauseFunc
 	journalErr  error
+	// received is closed when nothing is received from the executor any more; stopReceiving makes it so.
+	received      chan struct{}
+	stopReceiving context.CancelFunc
 }
 
 // startSession begins a sweep of about so many points. The caller closes the notifier when all is done.
@@ -66,10 +70,25 @@ func startSession(ctx context.Context, f *folder, opt *Options, total int) *sess
 	s.publish.start(s.ledger.snapshot)
 	s.ctx, s.stop = context.WithCancelCause(ctx)
 	s.commit = startCommitter(f.file, f.journal.size, s.ledger.durable, func(err error) {
-		s.journalErr = err
+		if stopped := new(EnvironmentError); !errors.As(err, &stopped) {
+			s.journalErr = err
+		}
 		s.stop(err)
-	})
+	}, replica{opt.Replicate, f.head}, s.timed())
+	if opt.Executor != nil {
+		s.startReceiving()
+	}
 	return s
+}
+
+// timed tells an observer that wants to know what the journal costs; it is nil for others.
+func (s *session) timed() func(rows int, bytes int64, took time.Duration) {
+	if _, ok := s.opt.Observer.(JournalObserver); !ok {
+		return nil
+	}
+	return func(rows int, bytes int64, took time.Duration) {
+		s.notify.push(func(o Observer) { o.(JournalObserver).JournalCommitted(rows, bytes, took) })
+	}
 }
 
 // dispatcher returns one for the points of the ledger.
@@ -84,6 +103,10 @@ func (s *session) dispatcher() *dispatcher {
 // workload could be loaded.
 func (s *session) conclude(loadErr error) (Outcome, error) {
 	f, opt := s.folder, s.opt
+	if opt.Executor != nil {
+		s.stopReceiving()
+		<-s.received
+	}
 	s.commit.close() // orders journalErr before its use
 	s.publish.finish()
 	defer s.stop(nil)
@@ -100,6 +123,7 @@ func (s *session) conclude(loadErr error) (Outcome, error) {
 	out := Outcome{
 		Rows: rows, Counts: s.ledger.counts(rows), Journal: f.state(opt.semanticVersion),
 		Interrupted: s.caller.Err() != nil && s.ledger.unsettled() > 0,
+		Conflicts:   s.ledger.contradictions(),
 	}
 	if !out.Interrupted {
 		out.Journal.Unused = f.journal.unused(opt.semanticVersion, rows, s.ledger.shortened())
@@ -108,8 +132,8 @@ func (s *session) conclude(loadErr error) (Outcome, error) {
 	case errors.Is(journalErr, stopped):
 		journalErr = fmt.Errorf("the sweep stopped: %w; %d finished points are kept: run it again for the others once that is mended", journalErr, len(rows))
 	case journalErr != nil:
-		journalErr = fmt.Errorf("%s cannot be written: %w; %d finished points are kept: make room and run the same sweep again for the others",
-			out.Journal.Path, results.FileCause(journalErr), len(rows))
+		journalErr = &EnvironmentError{fmt.Errorf("%s cannot be written: %w; %d finished points are kept: make room and run the same sweep again for the others",
+			out.Journal.Path, results.FileCause(journalErr), len(rows))}
 	default:
 		journalErr = f.checkJournal(s.commit.size)
 	}
@@ -122,8 +146,8 @@ func (s *session) writeResults(out *Outcome) error {
 		return nil
 	}
 	if err := s.publish.write(out.Rows); err != nil {
-		return fmt.Errorf("%s cannot be written: %w; its points are safe in %s: run the same sweep again to write it",
-			s.publish.path, results.FileCause(err), JournalFile)
+		return &EnvironmentError{fmt.Errorf("%s cannot be written: %w; its points are safe in %s: run the same sweep again to write it",
+			s.publish.path, results.FileCause(err), JournalFile)}
 	}
 	out.ResultsWritten = s.opt.WriteResults != nil
 	return nil

@@ -410,7 +410,7 @@ func TestOptionsProblems(t *testing.T) {
 // TestNothingCompleted checks that a point which completes no request has no latencies: those of 0 ms would be the best.
 func TestNothingCompleted(t *testing.T) {
 	for _, completed := range []int64{0, 3} {
-		for i, v := range reportMetrics(&metrics.Report{NumRequests: 3, CompletedRequests: completed, RouterQueue: &metrics.Summary{}, Handoff: &metrics.Summary{}, Tiers: &metrics.Tiers{}, AgentX: &metrics.AgentX{}, LatencyParts: &metrics.LatencyParts{QueueMs: 1}}) {
+		for i, v := range metrics.Figures(&metrics.Report{NumRequests: 3, CompletedRequests: completed, RouterQueue: &metrics.Summary{}, Handoff: &metrics.Summary{}, Tiers: &metrics.Tiers{}, AgentX: &metrics.AgentX{}, LatencyParts: &metrics.LatencyParts{QueueMs: 1}}) {
 			f := metrics.Fields()[i]
 			if f.Sampled && math.IsNaN(v) != (completed == 0) {
 				t.Errorf("%s is %v where %d requests are completed", f.Name, v, completed)

@@ -26,12 +26,10 @@ type group struct {
 	err error
 }
 
-// groupKey is everything that loading a workload depends on.
+// groupKey tells the groups apart. Points that name no rule set that exists are in groups of their own.
 type groupKey struct {
-	spec      string
-	rules     rules.Set
+	WorkloadKey
 	badCompat rules.Compat
-	blockSize int
 }
 
 // groupByWorkload groups the points that need a simulation, in order of first appearance.
@@ -70,7 +68,7 @@ func keyOf(p *gridspec.Point, texts map[workload.Spec]string) (groupKey, error) 
 		text = specText(p.Workload)
 		texts[p.Workload] = text
 	}
-	key := groupKey{spec: text}
+	key := groupKey{WorkloadKey: WorkloadKey{spec: text}}
 	if p.Workload.DependsOnEngine() {
 		key.blockSize = p.Config.BlockSize()
 	}

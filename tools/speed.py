@@ -8,6 +8,7 @@ program measures it itself; "process" is from start to exit; memory is the peak 
 how servegrid's cost grows when the trace is repeated ten times. Exit status 1 when a target is missed.
 """
 import argparse
+import itertools
 import json
 import os
 import statistics
@@ -115,12 +116,19 @@ def main():
     ap.add_argument("--reference", help="Python of the reference's virtual environment; left out, only growth is measured")
     ap.add_argument("--peer", help="the peer's aisimulate; left out, it is not measured")
     ap.add_argument("--trace", required=True)
+    ap.add_argument("--rows", type=int, help="replay the beginning of the trace only, so many requests")
     ap.add_argument("--runs", type=int, default=3)
     ap.add_argument("--slack", type=float, default=1, help="miss a target only by more than this factor: 0.7 on a machine with other work")
     o = ap.parse_args()
     missed = []
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "report.json")
+        if o.rows:
+            with open(o.trace) as f:
+                rows = list(itertools.islice(f, o.rows))
+            o.trace = os.path.join(folder, "beginning.jsonl")
+            with open(o.trace, "w") as f:
+                f.writelines(rows)
 
         def ours(trace, arguments):
             return run([o.servegrid, "replay", trace, "--compat", "dynamo-1.3", *arguments, "--report-json", report], report)

@@ -18,6 +18,16 @@ func exactlyOne(what string) cobra.PositionalArgs {
 	}
 }
 
+// oneOrMore accepts any number of arguments, which what names, but none.
+func oneOrMore(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return nil
+		}
+		return exactlyOne(what)(cmd, args)
+	}
+}
+
 // atMostOne accepts one argument, which what names, or none.
 func atMostOne(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

@@ -14,6 +14,9 @@ import (
 
 // conclude writes what follows from the rows, prints the frontier and decides the exit code.
 func (j *sweepJob) conclude(out sweep.Outcome, failOn []results.Constraint) error {
+	if out.Counts.Total == 0 {
+		return j.concludeEmptyShard()
+	}
 	missed := false
 	if len(out.Rows) > 0 && out.ResultsWritten {
 		t, err := j.table(out.Rows)
@@ -31,14 +34,14 @@ func (j *sweepJob) conclude(out sweep.Outcome, failOn []results.Constraint) erro
 		}
 		missed = !out.Interrupted && !kept(t, failOn)
 	}
-	failed := j.failures(out)
+	failed := errors.Join(j.failures(out), disagreement(out))
 	switch c := out.Counts; {
 	case out.Interrupted && j.search != nil:
 		return &exitError{exitInterrupted, fmt.Errorf("interrupted: %s finished and kept in %s; %s goes on with the search",
-			plural(c.Total-c.Left+c.Shortened, "point"), j.dir, j.resumeCommand())}
+			plural(c.Total-c.Left+c.Shortened, "point"), j.shown(), j.resumeCommand())}
 	case out.Interrupted:
 		return &exitError{exitInterrupted, fmt.Errorf("interrupted: %d of %d points are finished and kept in %s; %s runs the other %d",
-			c.Total-c.Left, c.Total, j.dir, j.resumeCommand(), c.Left)}
+			c.Total-c.Left, c.Total, j.shown(), j.resumeCommand(), c.Left)}
 	case missed:
 		return &exitError{exitSLAMissed, errors.Join(failed, fmt.Errorf("no point keeps --fail-on %q", j.flags.failOn))}
 	case failed != nil:
@@ -58,6 +61,20 @@ func (j *sweepJob) resumeCommand() string {
 	return "the same command"
 }
 
+// disagreement says which points the machines of a sweep found different figures for; it is nil when there are none.
+func disagreement(out sweep.Outcome) error {
+	if len(out.Conflicts) == 0 {
+		return nil
+	}
+	const shown = 5
+	ids := strings.Join(out.Conflicts[:min(shown, len(out.Conflicts))], ", ")
+	if more := len(out.Conflicts) - shown; more > 0 {
+		ids += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Errorf("two machines disagree: %s had two results with different figures (%s); the first ones are kept, so find the machine that is wrong and run them again with --retry all",
+		plural(len(out.Conflicts), "point"), ids)
+}
+
 // failures sums up the failed points by reason; it is nil when there are none.
 func (j *sweepJob) failures(out sweep.Outcome) error {
 	if out.Counts.Failed == 0 {
@@ -75,7 +92,7 @@ func (j *sweepJob) failures(out sweep.Outcome) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d of %s failed; the columns reason and error of %s say why, --retry failed runs them again",
-		out.Counts.Failed, plural(out.Counts.Total, "point"), filepath.Join(j.dir, sweep.ResultsFile))
+		out.Counts.Failed, plural(out.Counts.Total, "point"), j.shown(sweep.ResultsFile))
 	for _, reason := range reasons {
 		fmt.Fprintf(&b, "\n  %s (%d): %s", reason, count[reason], strings.ReplaceAll(first[reason], "\n", "\n    "))
 	}
@@ -92,15 +109,15 @@ func kept(t *results.Table, constraints []results.Constraint) bool {
 // writeFiles writes the resolved spec, the report and the further formats: those that are asked for, and those that an
 // earlier run left, so that all files of a folder agree.
 func (j *sweepJob) writeFiles(t *results.Table) error {
-	if err := j.writeFile(specFile, func(w io.Writer) error {
-		_, err := w.Write(j.resolved)
-		return err
-	}); err != nil {
+	if err := j.writeSpec(); err != nil {
 		return err
 	}
 	title := j.spec.Name
 	if title == "" {
 		title = filepath.Base(j.specPath)
+	}
+	if j.flags.shard.Count > 0 {
+		title += ", shard " + j.flags.shard.String()
 	}
 	data := results.ReportData{
 		Title:    title,
@@ -108,7 +125,7 @@ func (j *sweepJob) writeFiles(t *results.Table) error {
 		Analysis: t.Analysis(),
 	}
 	var err error
-	if data.Timelines, err = reportTimelines(j.dir, t); err != nil {
+	if data.Timelines, err = reportTimelines([]string{j.dir}, t); err != nil {
 		return err
 	}
 	if err := j.writeFile(reportFile, func(w io.Writer) error { return results.WriteReport(w, data) }); err != nil {
@@ -130,6 +147,14 @@ func (j *sweepJob) writeFiles(t *results.Table) error {
 		}
 	}
 	return nil
+}
+
+// writeSpec writes the resolved spec.
+func (j *sweepJob) writeSpec() error {
+	return j.writeFile(specFile, func(w io.Writer) error {
+		_, err := w.Write(j.resolved)
+		return err
+	})
 }
 
 // writeFile writes a file of the folder, unless it is the spec.
@@ -169,7 +194,7 @@ func (j *sweepJob) print(out sweep.Outcome, t *results.Table) error {
 		}
 	}
 	c := out.Counts
-	counts := fmt.Sprintf("%s: %d ok, %d failed, %d skipped", plural(c.Total, "point"), c.OK, c.Failed, c.Skipped)
+	counts := j.flags.label() + fmt.Sprintf("%s: %d ok, %d failed, %d skipped", plural(c.Total, "point"), c.OK, c.Failed, c.Skipped)
 	if c.Stopped > 0 {
 		counts += fmt.Sprintf(", %d stopped because they could no longer keep the SLA", c.Stopped)
 	}
@@ -182,7 +207,7 @@ func (j *sweepJob) print(out sweep.Outcome, t *results.Table) error {
 	if c.Left > 0 {
 		counts += fmt.Sprintf("; %d left", c.Left)
 	}
-	return printText(w, "%s\nResults: %s\nReport:  %s\n", counts, filepath.Join(j.dir, sweep.ResultsFile), filepath.Join(j.dir, reportFile))
+	return printText(w, "%s\nResults: %s\nReport:  %s\n", counts, j.shown(sweep.ResultsFile), j.shown(reportFile))
 }
 
 // journalNotes says what was special about earlier results in the folder.

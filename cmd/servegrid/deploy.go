@@ -11,6 +11,7 @@ import (
 	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/results/compare"
 	"github.com/servegrid/servegrid/results/deploy"
+	"github.com/servegrid/servegrid/simcore/files"
 )
 
 // deployFlags say what to write where.
@@ -42,8 +43,7 @@ grid spec (YAML or TOML) with one point.`,
 
 func (f *deployFlags) run(st *state, input string) error {
 	read := f.pointOfResults
-	switch path, _, _ := splitPoint(input); strings.ToLower(filepath.Ext(path)) {
-	case ".yaml", ".yml", ".toml":
+	if isSpecName(input) {
 		read = f.pointOfSpec
 	}
 	point, name, label, err := read(st, input)
@@ -82,7 +82,7 @@ func (f *deployFlags) pointOfResults(st *state, input string) (point gridspec.Po
 	default:
 		id = filepath.Base(path)
 	}
-	point, err = pointOfRow(t, row)
+	point, err = pointOfRow(st.fileSystem(), t, row)
 	return point, specName(t.Metadata.Spec), id, err
 }
 
@@ -101,24 +101,24 @@ func (f *deployFlags) pointOfSpec(st *state, input string) (point gridspec.Point
 	}
 	label = spec.Name
 	if label == "" {
-		label = strings.TrimSuffix(filepath.Base(input), filepath.Ext(input))
+		label = strings.TrimSuffix(files.Base(input), filepath.Ext(files.Base(input)))
 	}
 	return points[0], spec.Name, label, nil
 }
 
 // writeDeployment writes the files of a deployment into a folder and says what they are.
 func writeDeployment(st *state, dir string, plan deploy.Plan) error {
-	files, err := deploy.Files(plan)
+	written, err := deploy.Files(plan)
 	if err != nil {
 		return err
 	}
-	if err := deploy.Write(dir, files); err != nil {
+	if err := deploy.Write(dir, written); err != nil {
 		return err
 	}
 	if err := printText(st.stderr, "Files to deploy in %s:\n", dir); err != nil {
 		return err
 	}
-	for _, file := range files {
+	for _, file := range written {
 		if err := printText(st.stderr, "  %-18s %s\n", file.Name, file.Note); err != nil {
 			return err
 		}

@@ -120,7 +120,7 @@ func runDocumented(t *testing.T, work string, c documented) {
 	if strings.Contains(c.text, "# needs a trace file") {
 		read := regexp.MustCompile(`--output \S+`).ReplaceAllString(c.text, "")
 		for _, name := range regexp.MustCompile(`[^\s'"]+\.jsonl(\.gz|\.zst)?`).FindAllString(read, -1) {
-			if path := filepath.Join(work, strings.TrimPrefix(name, "$PWD/")); !exists(path) {
+			if path := filepath.Join(work, strings.TrimPrefix(strings.TrimPrefix(name, "file://"), "$PWD/")); !exists(path) {
 				if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 					t.Fatal(err)
 				}

@@ -204,7 +204,8 @@ func (f frontierTable) columns() []*results.Column {
 	if len(out) == 0 {
 		add(t.Column("id"))
 	}
-	add(f.timingSource())
+	add(f.origin())
+	add(f.differing("timing_source"))
 	for _, o := range f.analysis.Objectives {
 		add(t.Column(o.Name))
 	}

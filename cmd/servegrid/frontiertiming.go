@@ -10,20 +10,28 @@ import (
 	"github.com/servegrid/servegrid/simcore/perfmodel"
 )
 
-// timingSource is the column of the timing sources when there are several, so that analytic rows are told apart from
-// measured ones; nil when all rows have the same.
-func (f frontierTable) timingSource() *results.Column {
-	c := f.candidates.Table.Column("timing_source")
+// origin is the column that says where rows come from: whether they are simulated or measured, else of which results they are.
+// nil when all come from one place.
+func (f frontierTable) origin() *results.Column {
+	if c := f.differing(results.SourceColumn); c != nil {
+		return c
+	}
+	return f.differing(results.RunColumn)
+}
+
+// differing is a column of words when it has more than one; otherwise nil.
+func (f frontierTable) differing(name string) *results.Column {
+	c := f.candidates.Table.Column(name)
 	if c == nil || c.Strings == nil {
 		return nil
 	}
-	sources := map[string]bool{}
+	words := map[string]bool{}
 	for row := range c.Len() {
 		if !c.Null[row] {
-			sources[c.Strings[row]] = true
+			words[c.Strings[row]] = true
 		}
 	}
-	if len(sources) < 2 {
+	if len(words) < 2 {
 		return nil
 	}
 	return c

@@ -148,7 +148,7 @@ func TestTwoSweepsAtOnce(t *testing.T) {
 	for events.Scan() {
 	}
 	_ = first.Wait()
-	if want := "is in use by another sweep (process " + strconv.Itoa(first.Process.Pid) + ")"; second.code != exitRefused ||
+	if want := "is in use by another sweep (process " + strconv.Itoa(first.Process.Pid) + ")"; second.code != exitAway ||
 		second.stdout != "" || !strings.Contains(second.stderr, want) {
 		t.Errorf("the second sweep: exit code %d, %s%s", second.code, second.stdout, second.stderr)
 	}

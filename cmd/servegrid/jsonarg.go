@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,23 +10,25 @@ import (
 	"strings"
 
 	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/simcore/files"
+	"github.com/servegrid/servegrid/sweep/storage"
 )
 
 // maxArgumentBytes bounds a file that a flag names in the place of JSON.
 const maxArgumentBytes = 16 << 20
 
-// jsonSection reads the JSON object that a flag gives, or that is in the file which it names.
+// jsonSection reads the JSON object that a flag gives, or that is in the file or at the URL which it names.
 func jsonSection(flag, text string) (map[string]any, error) {
 	shown := gridspec.Excerpt(text)
 	if strings.TrimSpace(text) == "" {
 		return nil, fmt.Errorf("%s is empty; give a JSON object or the path of one, or leave it out", flag)
 	}
-	if info, err := os.Stat(text); err == nil && !info.IsDir() { // a pipe, too
+	if isArgumentFile(text) {
 		data, err := readArgument(text)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", flag, err)
 		}
-		shown, text = gridspec.Excerpt(text)+": its content", string(data)
+		shown, text = gridspec.Excerpt(files.Shown(text))+": its content", string(data)
 	}
 	if path := strings.TrimSpace(text); strings.HasSuffix(path, ".json") && !strings.HasPrefix(path, "{") && !isFile(path) {
 		return nil, fmt.Errorf("%s: there is no file %s", flag, shown)
@@ -56,17 +59,32 @@ func jsonSection(flag, text string) (map[string]any, error) {
 	return section, nil
 }
 
-func readArgument(path string) ([]byte, error) {
-	f, err := os.Open(path)
+// isArgumentFile reports whether a flag names a file or a URL in the place of what is in it. A pipe is a file, too.
+func isArgumentFile(text string) bool {
+	if files.IsURL(text) {
+		return true
+	}
+	info, err := os.Stat(text)
+	return err == nil && !info.IsDir()
+}
+
+// readArgument reads a file that a flag names. As a spec, it may lie where the files of a spec may not: people name it themselves.
+func readArgument(path string) (data []byte, err error) {
+	var f io.ReadCloser
+	var anywhere storage.System
+	if files.IsURL(path) {
+		f, err = anywhere.Open(context.Background(), path)
+	} else {
+		f, err = os.Open(path)
+	}
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxArgumentBytes+1))
+	data, err = io.ReadAll(io.LimitReader(f, maxArgumentBytes+1))
 	if err == nil && len(data) > maxArgumentBytes {
-		err = fmt.Errorf("%s is larger than %d MiB; name a JSON file", path, maxArgumentBytes>>20)
+		err = fmt.Errorf("%s is larger than %d MiB; name a JSON file", files.Shown(path), maxArgumentBytes>>20)
 	}
-	return data, err
+	return data, errors.Join(err, f.Close(), anywhere.Close())
 }
 
 // repeatedKeys lists the keys that an object of the next value holds more than once. Decoding into a map would keep

@@ -30,6 +30,8 @@ type state struct {
 	// terminal says that stderr is a terminal of the given width.
 	terminal func() (width int, ok bool)
 	now      func() time.Time
+	// places reach the files that people name; see fileSystem.
+	places placeFlags
 }
 
 func newState() *state {

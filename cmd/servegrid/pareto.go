@@ -4,14 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
+	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/results"
+	"github.com/servegrid/servegrid/simcore/files"
 	"github.com/servegrid/servegrid/sweep"
 )
 
@@ -41,9 +43,9 @@ func (f *analysisFlags) add(cmd *cobra.Command) {
 	fs.BoolVar(&f.firstOfTies, "first-of-ties", false, "keep only the first of rows that are equal in every objective")
 }
 
-// load reads a results file, or the one in a sweep's folder, and marks its frontier.
-func (f *analysisFlags) load(st *state, path string) (*results.Table, results.Analysis, error) {
-	t, err := readResults(path)
+// load reads results files, or those in the folders of sweeps and live runs, and marks their common frontier.
+func (f *analysisFlags) load(st *state, paths []string) (*results.Table, results.Analysis, error) {
+	t, err := readAllResults(paths)
 	if err != nil {
 		return nil, results.Analysis{}, err
 	}
@@ -162,26 +164,72 @@ func numericColumns(t *results.Table) string {
 // readResults reads a results file; a folder stands for its results.parquet.
 func readResults(path string) (*results.Table, error) {
 	if isFolder(path) {
-		path = filepath.Join(path, sweep.ResultsFile)
+		folder := path
+		if path = filepath.Join(path, sweep.ResultsFile); !isFile(path) && hasShards(folder) {
+			return nil, shardsError(folder)
+		}
 	}
 	return results.ReadTable(path)
+}
+
+// readAllResults reads several results as one table.
+func readAllResults(paths []string) (*results.Table, error) {
+	var parts []results.Named
+	var problems []error
+	for _, path := range paths {
+		t, err := readResults(path)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		parts = append(parts, results.Named{Name: path, Table: t})
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	return results.Combine(parts)
+}
+
+// hasShards reports whether a folder has those of shards in it.
+func hasShards(folder string) bool {
+	entries, err := os.ReadDir(folder)
+	return err == nil && slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		_, shard := sweep.ShardOfFolder(e.Name())
+		return shard
+	})
+}
+
+// shardsError says how the results of shards are read.
+func shardsError(folder string) error {
+	return fmt.Errorf("%s holds shards, and no results of all of them; put them together with servegrid merge %s --output DIR, and give DIR", folder, folder)
+}
+
+// refuseURL refuses an output at a URL for what is written to this machine only.
+func refuseURL(flag, path string) error {
+	if !files.IsURL(path) {
+		return nil
+	}
+	return fmt.Errorf("%s: %s is a URL, and this is written to this machine; give a path, and copy the file from there", flag, files.Shown(path))
 }
 
 func newPareto(st *state) *cobra.Command {
 	var f analysisFlags
 	var out tableOutput
 	cmd := &cobra.Command{
-		Use:   "pareto RESULTS",
-		Short: "Find the Pareto frontier of a results file",
-		Long: `pareto prints the rows that no other row dominates. RESULTS is a sweep's folder, or any Parquet, CSV or JSON file
-with one row a point. Objectives, SLA and traffic are those of the sweep unless flags change them: rows that served
+		Use:   "pareto RESULTS...",
+		Short: "Find the Pareto frontier of results",
+		Long: `pareto prints the rows that no other row dominates. RESULTS is the folder of a sweep or a live run, or any Parquet, CSV or
+JSON file with one row a point; of several ones the rows have one frontier, and the column source says which are simulated. Objectives, SLA and traffic are those of the sweep unless flags change them: rows that served
 different traffic are never compared, and replicates count once, with their mean. With --output, or a --format other
 than table, all rows are written with the columns on_frontier and feasible, and within_noise_of_frontier where there are replicates.
 
 In --where a column whose name has spaces goes into backquotes, and a boolean one may stand alone.`,
-		Args: exactlyOne("RESULTS"),
+		Args: oneOrMore("RESULTS"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			t, a, err := f.load(st, args[0])
+			if err := refuseURL("--output", out.path); err != nil {
+				return err
+			}
+			t, a, err := f.load(st, args)
 			if err != nil {
 				return err
 			}
@@ -239,13 +287,12 @@ func (o tableOutput) write(st *state, t *results.Table, a results.Analysis) erro
 	return printText(st.stderr, "%s, %d on the frontier%s: %s\n", plural(t.Rows(), "row"), len(on), constraintsText(a.Constraints), o.path)
 }
 
-// specName is the name in the text of a resolved spec; empty when there is none.
+// specName is the name in the text of a resolved spec; empty when there is none. The text comes from a file that may be anybody's.
 func specName(text string) string {
-	var spec struct {
-		Name string `yaml:"name"`
+	spec, err := gridspec.ReadMapping("spec.yaml", []byte(text))
+	if err != nil {
+		return ""
 	}
-	if err := yaml.Unmarshal([]byte(text), &spec); err != nil {
-		return "" // the text comes from a file that may be anybody's
-	}
-	return spec.Name
+	name, _ := spec["name"].(string)
+	return name
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/planner"
 	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/simcore/files"
 )
 
 const (
@@ -94,15 +94,15 @@ func plannerSection(flag, text string) (map[string]any, error) {
 	isYAML := func(path string) bool {
 		return slices.Contains([]string{".yaml", ".yml"}, strings.ToLower(filepath.Ext(path)))
 	}
-	if info, err := os.Stat(text); err == nil && !info.IsDir() {
+	if isArgumentFile(text) {
 		data, err := readArgument(text)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", flag, err)
 		}
-		if strings.EqualFold(filepath.Ext(text), ".json") || !isYAML(text) && json.Valid(data) {
+		if name := files.Base(text); strings.EqualFold(filepath.Ext(name), ".json") || !isYAML(name) && json.Valid(data) {
 			return jsonSection(flag, text)
 		}
-		return yamlSection(flag, gridspec.Excerpt(text)+": its content", data)
+		return yamlSection(flag, gridspec.Excerpt(files.Shown(text))+": its content", data)
 	}
 	trimmed := strings.TrimSpace(text)
 	switch {

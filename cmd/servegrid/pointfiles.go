@@ -13,6 +13,7 @@ import (
 	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/planner"
 	"github.com/servegrid/servegrid/results"
+	"github.com/servegrid/servegrid/results/requests"
 	"github.com/servegrid/servegrid/results/timelines"
 	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/workload"
@@ -35,7 +36,9 @@ var pointFiles = []pointFile{
 	{
 		requestsFolder, "output.per_request", func(o gridspec.Output) bool { return o.PerRequest },
 		func(job sweep.Job, _ *planner.Outcome, records []simcore.RequestRecord) *results.Table {
-			return requestTable(job.ID, records, job.Workload)
+			t := requests.Table(job.ID, records, job.Workload, versions())
+			requests.Describe(t, job.Workload, job.Point.Config.Config)
+			return t
 		},
 	},
 	{
@@ -68,49 +71,134 @@ func timelineSource(cfg simcore.Config, out *planner.Outcome, records []simcore.
 	return s
 }
 
-// keepsFiles reports whether the spec asks for any file a point.
-func (j *sweepJob) keepsFiles() bool {
+// kindsAsked names the kinds of files that a spec asks for of every point. A kind is called like its folder.
+func kindsAsked(o gridspec.Output) []string {
+	var kinds []string
 	for _, f := range pointFiles {
-		if f.asked(j.spec.Output) {
-			return true
+		if f.asked(o) {
+			kinds = append(kinds, f.folder)
 		}
 	}
-	return false
+	return kinds
 }
 
-// simulateAndKeep simulates one point and writes the files that the spec asks for.
-func (j *sweepJob) simulateAndKeep(ctx context.Context, job sweep.Job) (*simcore.Report, error) {
+// kindOf is the kind of a name.
+func kindOf(name string) (pointFile, error) {
+	for _, f := range pointFiles {
+		if f.folder == name {
+			return f, nil
+		}
+	}
+	return pointFile{}, fmt.Errorf("this program makes no files of the kind %.100q of a point", name)
+}
+
+// simulateWithFiles simulates one point and makes files of the given kinds of it. Of each it calls write once, with what
+// writes the file. The bytes are the same on every machine.
+func simulateWithFiles(ctx context.Context, job sweep.Job, kinds []string, write func(kind string, to func(io.Writer) error) error) (*simcore.Report, error) {
+	var asked []pointFile
+	for _, kind := range kinds {
+		f, err := kindOf(kind)
+		if err != nil {
+			return nil, &sweep.EnvironmentError{Err: err}
+		}
+		asked = append(asked, f)
+	}
+	opt := simcore.Options{Bounds: job.Bounds}
 	var records []simcore.RequestRecord
-	out, err := planner.Run(ctx, job.Point.Config.Config, job.Point.Config.Planner, job.Workload, simcore.Options{
-		Bounds:  job.Bounds,
-		Records: func(r simcore.RequestRecord) { records = append(records, r) },
-	})
+	if len(asked) > 0 {
+		opt.Records = func(r simcore.RequestRecord) { records = append(records, r) }
+	}
+	out, err := planner.Run(ctx, job.Point.Config.Config, job.Point.Config.Planner, job.Workload, opt)
 	if err != nil {
 		return nil, err
 	}
-	if job.ID == "" || job.Shortened {
-		return out.Report, nil
-	}
-	for _, f := range pointFiles {
-		if !f.asked(j.spec.Output) {
-			continue
-		}
-		if err := j.keep(f, job, f.table(job, out, records)); err != nil {
+	for _, f := range asked {
+		t := f.table(job, out, records)
+		if err := write(f.folder, func(w io.Writer) error { return results.WriteParquet(w, t) }); err != nil {
 			return nil, &sweep.EnvironmentError{Err: err}
 		}
 	}
 	return out.Report, nil
 }
 
-func (j *sweepJob) keep(f pointFile, job sweep.Job, t *results.Table) error {
-	path, err := j.pathOf(f, job.ID, &job.Point)
+// simulateAndKeep simulates one point and writes the files that the spec asks for.
+func (j *sweepJob) simulateAndKeep(ctx context.Context, job sweep.Job) (*simcore.Report, error) {
+	var kinds []string
+	if job.ID != "" && !job.Shortened {
+		kinds = kindsAsked(j.spec.Output)
+	}
+	return simulateWithFiles(ctx, job, kinds, func(kind string, to func(io.Writer) error) error {
+		f, err := kindOf(kind)
+		if err != nil {
+			return err
+		}
+		path, err := j.pathOf(f, job.ID, &job.Point)
+		if err != nil {
+			return err
+		}
+		return j.keep(path, to)
+	})
+}
+
+// placePointFile keeps a file that a worker made of a point where [sweepJob.simulateAndKeep] puts it. That of a point that is
+// not known yet goes to where the point would be without partitions, and is moved at the end like those of earlier sweeps.
+func (j *sweepJob) placePointFile(kind, id string, r io.Reader) error {
+	f, err := kindOf(kind)
 	if err != nil {
 		return err
 	}
+	if !isPointID(id) {
+		return fmt.Errorf("%.100q is no ID of a point", id)
+	}
+	j.partitionsMu.Lock()
+	partition := j.partitions[id]
+	j.partitionsMu.Unlock()
+	return j.keep(filepath.Join(j.dir, f.folder, partition, id+fileOfPoint), func(w io.Writer) error {
+		_, err := io.Copy(w, r)
+		return err
+	})
+}
+
+// isPointID reports whether a text is the content ID of a point: hex digits.
+func isPointID(s string) bool {
+	return s != "" && len(s) <= 64 && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// contentID is that of a point. It notes where files go that are made of it elsewhere.
+func (j *sweepJob) contentID(p gridspec.Point, workloadDigest string) string {
+	id := p.ContentID(workloadDigest)
+	if len(j.spec.Output.PartitionBy) == 0 || !j.keepsFiles() {
+		return id
+	}
+	partition, err := results.HiveFolder(j.spec.Output.PartitionBy, &p)
+	if err != nil {
+		return id // the sweep does not begin with such a point; see checkPartitions
+	}
+	j.partitionsMu.Lock()
+	defer j.partitionsMu.Unlock()
+	if j.partitions == nil {
+		j.partitions = map[string]string{}
+	}
+	j.partitions[id] = partition
+	return id
+}
+
+// keepsFiles reports whether the spec asks for any file a point.
+func (j *sweepJob) keepsFiles() bool { return len(kindsAsked(j.spec.Output)) > 0 }
+
+// keep writes a file below the folder of the results.
+func (j *sweepJob) keep(path string, to func(io.Writer) error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
-	return results.WriteFile(path, func(w io.Writer) error { return results.WriteParquet(w, t) })
+	if err := results.WriteFile(path, to); err != nil {
+		return err
+	}
+	name, err := filepath.Rel(j.dir, path)
+	if err != nil {
+		return err
+	}
+	return j.remote.push(name, path)
 }
 
 // pathOf is where the file of a point goes.
@@ -215,7 +303,7 @@ func (j *sweepJob) missingFiles(rows []results.Row) []string {
 		}
 		if missing > 0 {
 			notes = append(notes, fmt.Sprintf("%d of %d points have no file in %s (simulated without %s, or the file was removed); --retry all runs them again",
-				missing, len(rows), filepath.Join(j.dir, f.folder), f.key))
+				missing, len(rows), j.shown(f.folder), f.key))
 		}
 	}
 	return notes

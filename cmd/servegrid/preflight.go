@@ -30,6 +30,10 @@ func (f *sweepFlags) check() error {
 	if f.timeout < 0 {
 		bad("--timeout: %s is not allowed; give a duration above 0, or 0 for the spec's", f.timeout)
 	}
+	if f.shard.Count > 0 && f.failOn != "" {
+		bad("--fail-on: whether a point keeps it cannot be told from one shard; give it to servegrid merge, which has the points of all")
+	}
+	problems = append(problems, f.queueFlags.check())
 	return errors.Join(problems...)
 }
 
@@ -42,6 +46,9 @@ func (j *sweepJob) constraints(points []gridspec.Point) ([]results.Constraint, e
 		if constraints, err = results.ParseConstraints(j.flags.failOn); err != nil {
 			return nil, fmt.Errorf("--fail-on: %w", err)
 		}
+	}
+	if len(points) == 0 {
+		return nil, nil // of a shard
 	}
 	if sample := someOf(points); len(sample) < len(points) && j.columnProblems(sample, constraints) == nil {
 		return constraints, nil

@@ -23,6 +23,7 @@ const lineInterval = 5 * time.Second
 // progress shows how a sweep gets on: a live bar on a terminal, plain lines elsewhere, JSON events when asked.
 type progress struct {
 	sweep.NopObserver
+	objective  sweep.Objective
 	newTracker func(total int) *sweep.Tracker
 	newDrawer  func(*sweep.Tracker, int) drawer
 	tracker    *sweep.Tracker
@@ -46,6 +47,7 @@ func newProgress(st *state, f *sweepFlags, objectives []results.Objective) *prog
 		objective.Better = metrics.HigherIsBetter
 	}
 	return &progress{
+		objective:  objective,
 		newTracker: func(total int) *sweep.Tracker { return sweep.NewTracker(total, objective, st.now) },
 		newDrawer: func(tracker *sweep.Tracker, total int) drawer {
 			switch width, terminal := st.terminal(); {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/metrics"
 	"github.com/servegrid/servegrid/sweep"
+	"github.com/servegrid/servegrid/sweep/storage"
 )
 
 // recommendFlags say what a configuration is for, and where the figures come from.
@@ -89,6 +89,8 @@ func (f *recommendFlags) add(cmd *cobra.Command) {
 	fs.IntVarP(&f.jobs, "jobs", "j", 0, "points simulated at the same time; 0 is one for each core")
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
 	f.searchFlags.add(fs)
+	f.queueFlags.add(fs)
+	f.telemetryFlags.add(fs)
 	fs.StringArrayVar(&f.set, "set", nil, "override one key of the spec: key.path=value (repeatable)")
 	f.retry = string(sweep.RetryNone)
 	f.space.add(fs)
@@ -112,6 +114,10 @@ func (f *recommendFlags) run(cmd *cobra.Command, st *state, input string) error 
 		reader.stdin = strings.NewReader(spec)
 		return f.sweepAndAnswer(ctx, &reader, "-")
 	}
+	input, err := st.localResults(ctx, input, storage.PullOptions{})
+	if err != nil {
+		return err
+	}
 	t, err := readWhere(st, input, "")
 	if err != nil {
 		return err
@@ -128,8 +134,7 @@ const (
 
 // inputKind tells them apart: specs by their extension, traces by the flags that only they need.
 func (f *recommendFlags) inputKind(input string) string {
-	switch strings.ToLower(filepath.Ext(input)) {
-	case ".yaml", ".yml", ".toml":
+	if isSpecName(input) {
 		return inputSpec
 	}
 	if f.space.given() {
@@ -160,7 +165,7 @@ func (f *recommendFlags) check(cmd *cobra.Command, input string) error {
 		bad("--jobs: %d is not allowed; give 1 or more, or 0 for one for each core", f.jobs)
 	}
 	if kind == inputResults {
-		for _, name := range []string{"output", "jobs", "set", "search", "search-points"} {
+		for _, name := range []string{"output", "jobs", "set", "search", "search-points", "queue", "queue-listen", "metrics-listen", "metrics-file"} {
 			if cmd.Flags().Changed(name) {
 				bad("--%s is for specs and traces; %s is taken for results (a trace needs --model)", name, input)
 			}
@@ -187,7 +192,7 @@ func (f *recommendFlags) sweepAndAnswer(ctx context.Context, st *state, spec str
 		if err != nil || f.asJSON {
 			return err
 		}
-		return printText(st.stdout, "Results: %s\nReport:  %s\n", filepath.Join(j.dir, sweep.ResultsFile), filepath.Join(j.dir, reportFile))
+		return printText(st.stdout, "Results: %s\nReport:  %s\n", j.shown(sweep.ResultsFile), j.shown(reportFile))
 	}
 	return cmp.Or(runSweep(ctx, st, &f.sweepFlags, spec), missed)
 }
@@ -264,7 +269,7 @@ func (f *recommendFlags) answer(st *state, t *results.Table) error {
 		return fmt.Errorf("%w%s", err, traceHint(t))
 	}
 	r.Searched = searched(t)
-	f.askInCommands(r)
+	f.askInCommands(st, r)
 	r.Cautions = append(r.Cautions, f.unpricedCautions()...)
 	if f.answerFile != "" {
 		if err := results.WriteFile(f.answerFile, func(w io.Writer) error { return writeJSON(w, r) }); err != nil {
@@ -302,12 +307,12 @@ func (f *recommendFlags) askedSLA(simulated simcore.SLA) simcore.SLA {
 
 // askInCommands puts the SLA that was asked for into the commands in place of the one of the results, so that a configuration
 // by itself is measured by the same bounds. Commands that cannot be read now stay as they are.
-func (f *recommendFlags) askInCommands(r *recommend.Recommendation) {
+func (f *recommendFlags) askInCommands(st *state, r *recommend.Recommendation) {
 	if !f.noSLA && !f.sla.Set() {
 		return
 	}
 	for _, c := range r.Choices() {
-		point, err := pointOfCommand(c.Command)
+		point, err := pointOfCommand(st.fileSystem(), c.Command)
 		if err != nil || f.askedSLA(point.Config.SLA) == point.Config.SLA {
 			continue
 		}

@@ -27,7 +27,7 @@ func (f *recommendFlags) writeDeployment(st *state, t *results.Table, r *recomme
 		if chosen > 1 {
 			dir = filepath.Join(dir, fileName(strings.ReplaceAll(settingsText(a.Traffic), " ", "-")))
 		}
-		point, err := pointOfRow(t, a.Best.Row)
+		point, err := pointOfRow(st.fileSystem(), t, a.Best.Row)
 		if err != nil {
 			return fmt.Errorf("--deploy: %w", err)
 		}

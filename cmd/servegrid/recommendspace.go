@@ -15,6 +15,7 @@ import (
 
 	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/results/recommend"
+	"github.com/servegrid/servegrid/simcore/files"
 	"github.com/servegrid/servegrid/simcore/perfmodel"
 	"github.com/servegrid/servegrid/simcore/perfmodel/catalogue"
 	"github.com/servegrid/servegrid/simcore/perfmodel/tables"
@@ -108,7 +109,7 @@ func (s *traceSpace) check(input string) []error {
 	}
 	if isFolder(input) && isFile(filepath.Join(input, "results.parquet")) {
 		problems = append(problems, fmt.Errorf("%s holds results, which say model and GPUs themselves; leave --model and --gpu out, and use --where", input))
-	} else if _, err := os.Stat(input); err != nil && input != "-" {
+	} else if _, err := os.Stat(input); err != nil && input != "-" && !files.IsURL(input) {
 		problems = append(problems, err)
 	}
 	if input == "-" {
@@ -123,7 +124,7 @@ func (s *traceSpace) check(input string) []error {
 // chooseFolder fills in what flags leave open for a trace.
 func (f *recommendFlags) chooseFolder(trace string) {
 	if f.output == "" {
-		name, _, _ := strings.Cut(filepath.Base(trace), ".")
+		name, _, _ := strings.Cut(files.Base(trace), ".")
 		f.output = filepath.Join("runs", "recommend-"+fileName(name))
 	}
 	if f.gpus == 0 {

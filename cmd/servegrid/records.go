@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,13 +9,14 @@ import (
 	"path/filepath"
 
 	"github.com/servegrid/servegrid/results"
+	"github.com/servegrid/servegrid/results/requests"
 	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
 // recordFiles writes the records of a run as JSON Lines, as a Parquet file, or as both; the zero value writes nothing.
 type recordFiles struct {
-	columns []requestColumn
+	columns []requests.Column
 	lines   *os.File
 	out     *bufio.Writer
 	line    []byte
@@ -29,7 +29,7 @@ type recordFiles struct {
 
 // openRecords makes a run write its records. An empty path leaves a file out.
 func openRecords(linesPath, parquetPath string, w *workload.Workload, opt *simcore.Options) (*recordFiles, error) {
-	r := &recordFiles{columns: requestColumns(w), workload: w, parquetPath: parquetPath}
+	r := &recordFiles{columns: requests.Columns(w), workload: w, parquetPath: parquetPath}
 	for _, path := range []struct{ flag, path string }{{"--report-jsonl", linesPath}, {"--report-parquet", parquetPath}} {
 		if path.path == "" {
 			continue
@@ -54,36 +54,14 @@ func (r *recordFiles) add(record simcore.RequestRecord) {
 		r.records = append(r.records, record)
 	}
 	if r.out != nil && r.err == nil {
-		if r.line, r.err = appendRecord(r.line[:0], r.columns, &record); r.err == nil {
+		if r.line, r.err = requests.AppendJSON(r.line[:0], r.columns, &record); r.err == nil {
 			_, r.err = r.out.Write(r.line)
 		}
 	}
 }
 
-// appendRecord appends a record as a JSON object and a line end.
-func appendRecord(b []byte, columns []requestColumn, record *simcore.RequestRecord) ([]byte, error) {
-	for i, c := range columns {
-		separator := byte(',')
-		if i == 0 {
-			separator = '{'
-		}
-		b = append(append(append(b, separator, '"'), c.name...), '"', ':')
-		v, ok := c.value(record)
-		if !ok {
-			b = append(b, "null"...)
-			continue
-		}
-		text, err := json.Marshal(v.Any())
-		if err != nil {
-			return nil, fmt.Errorf("%s of request %d: %w", c.name, record.Request, err)
-		}
-		b = append(b, text...)
-	}
-	return append(b, '}', '\n'), nil
-}
-
-// close writes what is left.
-func (r *recordFiles) close() error {
+// close writes what is left, of requests that a deployment of that configuration served.
+func (r *recordFiles) close(cfg simcore.Config) error {
 	err := r.err
 	if r.lines != nil {
 		err = errors.Join(err, r.out.Flush(), r.lines.Close())
@@ -94,7 +72,8 @@ func (r *recordFiles) close() error {
 	if r.parquetPath == "" {
 		return nil
 	}
-	t := requestTable("", r.records, r.workload)
+	t := requests.Table("", r.records, r.workload, versions())
+	requests.Describe(t, r.workload, cfg)
 	if err := results.WriteFile(r.parquetPath, func(w io.Writer) error { return results.WriteParquet(w, t) }); err != nil {
 		return fmt.Errorf("--report-parquet: %w", err)
 	}

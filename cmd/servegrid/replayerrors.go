@@ -34,6 +34,7 @@ var flagOfKey = map[string]string{
 	"load":                                   "--load",
 	"load.speedup":                           "--arrival-speedup-ratio",
 	"load.concurrency":                       "--replay-concurrency",
+	"load.rate":                              "--request-rate",
 	"load.mode":                              "--replay-concurrency",
 	"load.max_sim_time_seconds":              "--max-sim-time-seconds",
 	"engine":                                 "--extra-engine-args",

@@ -31,9 +31,13 @@ func writeReportJSON(path string, now time.Time, report *simcore.Report, cfg sim
 		folder, path = path, ""
 	}
 	values := map[string]any{
+		"source":            results.SourceSimulated,
 		"simulator_version": report.SimulatorVersion,
 		"workload_digest":   report.WorkloadDigest,
 		"wall_time_ms":      float64(wall.Nanoseconds()) / 1e6,
+	}
+	if report.Live != nil {
+		values["source"] = results.SourceOnline
 	}
 	maps.Copy(values, provenanceValues(cfg))
 	maps.Copy(values, workloadValues(w))
@@ -222,8 +226,12 @@ func printReport(w io.Writer, report *simcore.Report, cfg simcore.Config, wall t
 	b.WriteString(servingText(report))
 	b.WriteString(timingText(report, cfg))
 	fmt.Fprintf(&b, "Wall Time (ms): %.2f\n", float64(wall.Nanoseconds())/1e6)
-	fmt.Fprintf(&b, "Prefix Cache Reused Ratio: %.2f\n", report.PrefixCacheReusedRatio)
-	fmt.Fprintf(&b, "First Admission Prefix Cache Reused Ratio: %.2f\n", report.FirstAdmissionReusedRatio)
+	if report.Live == nil || report.Live.KnowsReuse {
+		fmt.Fprintf(&b, "Prefix Cache Reused Ratio: %.2f\n", report.PrefixCacheReusedRatio)
+	}
+	if report.Live == nil {
+		fmt.Fprintf(&b, "First Admission Prefix Cache Reused Ratio: %.2f\n", report.FirstAdmissionReusedRatio)
+	}
 	fmt.Fprintf(&b, "Saved full report to: %s\n", path)
 	return printText(w, "%s", b.String())
 }
@@ -261,7 +269,11 @@ func servingText(report *simcore.Report) string {
 		}
 		fmt.Fprintf(&b, "; Waits for KV Blocks: %d, avg %s ms\n", t.WaitCount, grouped(t.Waits.Mean))
 	}
-	if a := report.AgentX; a != nil {
+	if a := report.AgentX; a != nil && report.Live != nil {
+		fmt.Fprintf(&b, "AgentX Window: from %s ms, after %d warm-up requests\n", grouped(a.StartMs), a.WarmUpRequests)
+		fmt.Fprintf(&b, "E2E-normalised Interactivity (tokens/s): p50 %s, p90 %s, p99 %s\n",
+			grouped(perSecond(a.E2EPerToken.Median)), grouped(perSecond(a.E2EPerToken.P90)), grouped(perSecond(a.E2EPerToken.P99)))
+	} else if a != nil {
 		fmt.Fprintf(&b, "AgentX Window: from %s ms, after %d warm-up requests; %d of %d plays completed, %d requests never issued, %d idle times cut by %s ms\n",
 			grouped(a.StartMs), a.WarmUpRequests, a.CompletedPlays, a.StartedPlays, a.NeverIssued, a.IdleCuts, grouped(a.IdleCutMs))
 		fmt.Fprintf(&b, "E2E-normalised Interactivity (tokens/s): p50 %s, p90 %s, p99 %s; Total Throughput per GPU: %s tokens/s; Theoretical Hit Ratio: %.3f\n",

@@ -27,15 +27,15 @@ type reportFlags struct {
 func newReport(st *state) *cobra.Command {
 	var f reportFlags
 	cmd := &cobra.Command{
-		Use:   "report RESULTS",
-		Short: "Make report.html from a results file",
-		Long: fmt.Sprintf(`report makes the one-file HTML report from a sweep's folder, or from any Parquet, CSV or JSON file with one row a
-point, such as one made in pandas. Objectives, SLA and traffic are those of the sweep unless flags change them. When the
+		Use:   "report RESULTS...",
+		Short: "Make report.html from results",
+		Long: fmt.Sprintf(`report makes the one-file HTML report from the folder of a sweep or a live run, or from any Parquet, CSV or JSON file with
+one row a point, such as one made in pandas; several ones come into one report, with one frontier. Objectives, SLA and traffic are those of the sweep unless flags change them. When the
 sweep kept timelines, those of up to %d points, the frontier first, are part of it.
 
 With --vega-lite its charts are written too, each as a Vega-Lite specification with its data, for notebooks, slides and papers.`, results.MostReportTimelines),
-		Args: exactlyOne("RESULTS"),
-		RunE: func(_ *cobra.Command, args []string) error { return f.run(st, args[0]) },
+		Args: oneOrMore("RESULTS"),
+		RunE: func(_ *cobra.Command, args []string) error { return f.run(st, args) },
 	}
 	f.add(cmd)
 	cmd.Flags().StringVarP(&f.output, "output", "o", reportFile, "file to write")
@@ -44,17 +44,24 @@ With --vega-lite its charts are written too, each as a Vega-Lite specification w
 	return cmd
 }
 
-func (f *reportFlags) run(st *state, path string) error {
-	t, a, err := f.load(st, path)
+func (f *reportFlags) run(st *state, paths []string) error {
+	if err := errors.Join(refuseURL("--output", f.output), refuseURL("--vega-lite", f.vegaLite)); err != nil {
+		return err
+	}
+	t, a, err := f.load(st, paths)
 	if err != nil {
 		return err
 	}
-	data := results.ReportData{Title: cmp.Or(f.title, specName(t.Metadata.Spec), filepath.Base(path)), Table: t, Analysis: a, Own: &f.own, Source: path}
-	dir := path
-	if !isFolder(path) {
-		dir = filepath.Dir(path)
+	var names, dirs []string
+	for _, path := range paths {
+		names = append(names, filepath.Base(path))
+		if !isFolder(path) {
+			path = filepath.Dir(path)
+		}
+		dirs = append(dirs, path)
 	}
-	if data.Timelines, err = reportTimelines(dir, t); err != nil {
+	data := results.ReportData{Title: cmp.Or(f.title, specName(t.Metadata.Spec), strings.Join(names, ", ")), Table: t, Analysis: a, Own: &f.own, Sources: paths}
+	if data.Timelines, err = reportTimelines(dirs, t); err != nil {
 		return err
 	}
 	var charts []vegalite.Chart
@@ -75,18 +82,23 @@ func (f *reportFlags) run(st *state, path string) error {
 	if err := printText(st.stdout, "%s\nReport: %s\n", headline(a), f.output); err != nil || f.vegaLite == "" {
 		return err
 	}
-	names, err := writeCharts(f.vegaLite, charts)
+	written, err := writeCharts(f.vegaLite, charts)
 	if err != nil {
 		return err
 	}
-	return printText(st.stdout, "Vega-Lite: %s in %s\n", strings.Join(names, ", "), f.vegaLite)
+	return printText(st.stdout, "Vega-Lite: %s in %s\n", strings.Join(written, ", "), f.vegaLite)
 }
 
-// reportTimelines reads the timelines of some points of a marked table from the folder of its sweep, which may have none:
+// reportTimelines reads the timelines of some points of a marked table from the folders of its results, which may have none:
 // those of the frontier, then an even choice of the others, one replicate each.
-func reportTimelines(dir string, t *results.Table) ([]results.ReportTimeline, error) {
+func reportTimelines(dirs []string, t *results.Table) ([]results.ReportTimeline, error) {
 	ids, frontier := t.Column("id"), t.Column(results.FrontierColumn)
-	files := keptFiles(dir, timelines.Folder)
+	files := map[string][]string{}
+	for _, dir := range dirs {
+		for id, paths := range keptFiles(dir, timelines.Folder) {
+			files[id] = append(files[id], paths...)
+		}
+	}
 	if len(files) == 0 || frontier == nil || ids == nil || ids.Kind != gridspec.KindString {
 		return nil, nil
 	}

@@ -74,7 +74,7 @@ func TestReproduce(t *testing.T) {
 		if table.Column("status").Text(row) == "ok" {
 			checked++
 			checkReproduced(t, table, row, command)
-			if _, err := pointOfRow(table, row); err != nil { // compares content IDs
+			if _, err := pointOfRow(nil, table, row); err != nil { // compares content IDs
 				t.Error(err)
 			}
 		}

@@ -26,7 +26,7 @@ func TestReproduceDefaultsThatCount(t *testing.T) {
 			t.Fatal(err)
 		}
 		command := reproduceCommand(points[0])
-		again, err := pointOfCommand(command)
+		again, err := pointOfCommand(nil, command)
 		if err != nil {
 			t.Errorf("%s: %v", command, err)
 		} else if again.ContentID("w") != points[0].ContentID("w") {

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/live/report"
+	"github.com/servegrid/servegrid/results/requests"
 )
 
 var update = flag.Bool("update", false, "rewrite what docs show of the code and of the examples")
@@ -56,13 +58,31 @@ Times are milliseconds of the simulated clock, which starts at 0. What never hap
 |---|---|---|---|
 `)
 	kinds := map[gridspec.Kind]string{gridspec.KindString: "text", gridspec.KindInt: "int64", gridspec.KindFloat: "float64"}
-	for _, c := range append([]requestColumn{idColumn("id")}, requestColumns(nil)...) {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.name, kinds[c.kind], c.unit, c.doc)
+	for _, c := range append([]requests.Column{requests.IDColumn("id")}, requests.Columns(nil)...) {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.Name, kinds[c.Kind], c.Unit, c.Doc)
+	}
+	b.WriteString(liveRequests)
+	var unknown []string
+	for _, c := range requests.Columns(nil) {
+		if report.Unknown(c.Name) {
+			unknown = append(unknown, "`"+c.Name+"`")
+		}
+	}
+	fmt.Fprintf(&b, "%s are always null there.\n\n| column | type | unit | meaning |\n|---|---|---|---|\n", strings.Join(unknown, ", "))
+	for _, c := range report.Columns() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.Name, kinds[c.Kind], c.Unit, c.Doc)
 	}
 	b.WriteString(largeStudies)
 	b.WriteString("\n`servegrid replay --report-jsonl FILE` and `--report-parquet FILE` write the same for one run, without `id`: as JSON Lines, and as\na Parquet file. Where the reference has the figure the name is its.\n")
 	return b.String()
 }
+
+const liveRequests = `
+## Requests of a live run
+
+` + "`requests.parquet`" + ` of a [live run](live.md) has the same columns, so that one query reads both. ` + "`arrival_time_ms`" + ` is when the request was
+sent, ` + "`input_length`" + ` and ` + "`output_length`" + ` are what the workload states, and ` + "`terminal_status`" + ` is ` + "`cancelled`" + ` where the run ended the request itself.
+` + "`reused_input_tokens`" + ` is what the server says, and null where it does not. `
 
 const largeStudies = `
 ## Large studies

@@ -4,16 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/spf13/cobra"
+
+	livereport "github.com/servegrid/servegrid/live/report"
+	"github.com/servegrid/servegrid/sweep"
+	"github.com/servegrid/servegrid/sweep/queue"
+	"github.com/servegrid/servegrid/sweep/storage"
 )
 
 // The exit codes of the program.
 const (
-	exitOK          = 0
-	exitSomeFailed  = 1
-	exitRefused     = 2
-	exitSLAMissed   = 3
+	exitOK         = 0
+	exitSomeFailed = 1
+	exitRefused    = 2
+	exitSLAMissed  = 3
+	// exitAway says that the input is right and something else is not there: a server, a bucket, room on a disk, a folder that
+	// no other sweep uses, a port. It is that of sysexits.h for failures that pass, so that whoever starts the command knows that the
+	// same one goes on.
+	exitAway        = 75
 	exitInterrupted = 130
 )
 
@@ -46,11 +56,19 @@ func run(ctx context.Context, st *state) int {
 		code, err = exit.code, exit.err
 	} else if errors.Is(err, context.Canceled) {
 		code, err = exitInterrupted, errors.New("interrupted")
+	} else if isAway(err) {
+		code = exitAway
 	}
 	if err != nil {
 		_ = printText(st.stderr, "servegrid: %v\n", err)
 	}
 	return code
+}
+
+// isAway reports whether a command failed for want of something that may be there again a moment later.
+func isAway(err error) bool {
+	stopped, server, object := new(sweep.EnvironmentError), new(queue.AwayError), new(storage.Error)
+	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, livereport.ErrInUse) || errors.As(err, &stopped) || errors.As(err, &server) || errors.As(err, &object) && object.Temporary() || errors.Is(err, syscall.ENOSPC)
 }
 
 func newRoot(st *state) *cobra.Command {
@@ -74,22 +92,32 @@ leaves results.parquet and report.html. replay runs one configuration.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w\nRun '%s --help' for the flags", err, cmd.CommandPath())
 	})
+	st.places.add(root.PersistentFlags())
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return st.places.read(cmd.Flags(), st.env) }
 	root.SetHelpCommand(newHelp(root))
 	root.AddCommand(
 		newSweep(st),
+		newMerge(st),
 		newReplay(st),
+		newServe(st),
+		newLive(st),
 		newRecommend(st),
-		newDeploy(st),
-		newPareto(st),
-		newCliff(st),
-		newSensitivity(st),
-		newCheck(st),
-		newDiff(st),
-		newTimeline(st),
-		newReport(st),
+		readsResults(st, newDeploy(st)),
+		readsResults(st, newPareto(st)),
+		readsResults(st, newCliff(st)),
+		readsResults(st, newSensitivity(st)),
+		readsResults(st, newCheck(st)),
+		readsResults(st, newDiff(st)),
+		newStatus(st),
+		readsResults(st, newTimeline(st)),
+		readsResults(st, newReport(st)),
 		newTrace(st),
 		newPerf(st),
 		newSpec(st),
+		newCapture(st),
+		newFidelity(st),
+		newCalibrate(st),
+		newWorker(st),
 		newVersion(st),
 	)
 	return root

@@ -12,9 +12,16 @@ import (
 	"github.com/servegrid/servegrid/simcore/router"
 )
 
+// addRouter says how requests get to workers.
+func (f *deploymentFlags) addRouter(b *specBuilder) {
+	notes, err := f.routerArgs(b.flags, b.spec)
+	b.refuse(err)
+	b.notes = append(b.notes, notes...)
+}
+
 // routerArgs fills in the router section of a spec from the flags that are about the router, and returns what changes
 // nothing.
-func (f *replayFlags) routerArgs(flags *pflag.FlagSet, spec map[string]any) (notes []string, err error) {
+func (f *deploymentFlags) routerArgs(flags *pflag.FlagSet, spec map[string]any) (notes []string, err error) {
 	const flag = "--router-config"
 	config := map[string]any{}
 	if flags.Changed("router-config") {
@@ -80,7 +87,7 @@ func checkRouterArgs(config map[string]any) (given, wrong []string) {
 
 // prefillEstimate adds what the KV router knows of the duration of prompts: the flags --aic-* describe it, and it has to
 // be asked for.
-func (f *replayFlags) prefillEstimate(flags *pflag.FlagSet, config, spec map[string]any) error {
+func (f *deploymentFlags) prefillEstimate(flags *pflag.FlagSet, config, spec map[string]any) error {
 	given := firstChanged(flags, effectiveAICFlags(flags)...)
 	model := config["router_prefill_load_model"]
 	if given == "" {

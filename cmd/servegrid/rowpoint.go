@@ -10,17 +10,18 @@ import (
 	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/simcore/files"
 )
 
 // pointOfRow returns the point that a row of results came from: its complete configuration and workload. It reads the
 // row's command rather than the spec, so it needs neither the spec's folder nor to expand a space. The error says so when the command now gives
 // another point than the row's, since a file has changed.
-func pointOfRow(t *results.Table, row int) (gridspec.Point, error) {
+func pointOfRow(system files.System, t *results.Table, row int) (gridspec.Point, error) {
 	command := t.Column(results.CommandColumn)
 	if command == nil || command.Kind != gridspec.KindString || command.Null[row] {
 		return gridspec.Point{}, fmt.Errorf("row %d does not say its configuration: that needs the column %s, which sweep writes", row+1, results.CommandColumn)
 	}
-	point, err := pointOfCommand(command.Strings[row])
+	point, err := pointOfCommand(system, command.Strings[row])
 	if err != nil {
 		return gridspec.Point{}, fmt.Errorf("row %d: %s: %w", row+1, results.CommandColumn, err)
 	}
@@ -44,7 +45,7 @@ func pointOfRow(t *results.Table, row int) (gridspec.Point, error) {
 const replicateColumn = "replicate"
 
 // pointOfCommand reads a command as [reproduceCommand] writes it.
-func pointOfCommand(command string) (gridspec.Point, error) {
+func pointOfCommand(system files.System, command string) (gridspec.Point, error) {
 	words, err := unquoteCommand(command)
 	if err != nil {
 		return gridspec.Point{}, err
@@ -58,7 +59,7 @@ func pointOfCommand(command string) (gridspec.Point, error) {
 	if err := cmd.Flags().Parse(words[2:]); err != nil {
 		return gridspec.Point{}, err
 	}
-	point, _, err := f.point(cmd, cmd.Flags().Args())
+	point, _, err := f.point(cmd, system, cmd.Flags().Args())
 	if err != nil {
 		return gridspec.Point{}, err
 	}

@@ -44,10 +44,10 @@ func TestPointOfRowRefusals(t *testing.T) {
 		column := table.Column(results.CommandColumn)
 		column.Set(1, gridspec.Value{Kind: gridspec.KindString, Str: command})
 		column.Null[1] = command == ""
-		if _, err := pointOfRow(table, 1); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "row 2") {
+		if _, err := pointOfRow(nil, table, 1); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "row 2") {
 			t.Errorf("%s: error %v; want %q", command, err, want)
 		}
-		if point, err := pointOfRow(table, 0); err != nil || point.Config.Deployment.Workers != 1 {
+		if point, err := pointOfRow(nil, table, 0); err != nil || point.Config.Deployment.Workers != 1 {
 			t.Errorf("first row: %+v, %v", point.Config.Deployment, err)
 		}
 	}

@@ -20,13 +20,14 @@ import (
 
 	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/results"
+	"github.com/servegrid/servegrid/sweep/telemetry"
 )
 
 // TestMain makes the test binary the program itself when it is run under the name servegrid, so that tests can
 // start it as a process of its own.
 func TestMain(m *testing.M) {
 	os.Setenv("GORACE", noExitPause)
-	testscript.Main(m, map[string]func(){"servegrid": main})
+	testscript.Main(m, map[string]func(){"servegrid": main, "nats-server": natsServer})
 }
 
 // noExitPause keeps the race detector from waiting a second at the end of every process that a test starts.
@@ -53,8 +54,11 @@ func TestScripts(t *testing.T) {
 		ContinueOnError:    true,
 		Cmds:               scriptCommands(),
 		Condition: func(name string) (bool, error) {
-			if name == "root" {
+			switch name {
+			case "root":
 				return os.Geteuid() == 0, nil
+			case "full":
+				return telemetry.Build == "full", nil
 			}
 			return false, fmt.Errorf("unknown condition %q", name)
 		},
@@ -82,6 +86,7 @@ func scriptCommands() map[string]scriptCommand {
 		"tail":        scriptTail,
 		"jsonlines":   scriptJSONLines,
 		"columns":     scriptColumns,
+		"freeport":    scriptFreePort,
 	}
 }
 

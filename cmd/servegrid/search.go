@@ -237,7 +237,7 @@ func (f *specFlags) validateSearch(st *state, spec *gridspec.Spec, path string) 
 const maxEstimated = 20_000
 
 // estimateSearch estimates the time of a search by that of as many points, spread over its space.
-func (f *specFlags) estimateSearch(cmd *cobra.Command, st *state, spec *gridspec.Spec, path string) error {
+func (f *specFlags) estimateSearch(cmd *cobra.Command, st *state, spec *gridspec.Spec, path string, cluster *clusterFlags) error {
 	s, err := f.loadSearch(spec, path)
 	if err != nil {
 		return err
@@ -252,10 +252,10 @@ func (f *specFlags) estimateSearch(cmd *cobra.Command, st *state, spec *gridspec
 	for i := range points {
 		points[i] = possible[i*len(possible)/n]
 	}
-	if err := printText(st.stdout, "%s\n", s.headline()); err != nil {
+	if err := printText(cluster.text(st), "%s\n", s.headline()); err != nil {
 		return err
 	}
-	return printEstimate(cmd, st, spec, points)
+	return printEstimate(cmd, st, spec, points, cluster)
 }
 
 // runSearch is a sweep of a spec that searches.
@@ -283,8 +283,13 @@ func runSearch(ctx context.Context, j *sweepJob) error {
 		return printText(j.state.stdout, "%s\nnothing is simulated with --dry-run\n", j.search.headline())
 	}
 	progress := newProgress(j.state, j.flags, j.searchAnalysis().Objectives)
-	opt.Observer = progress
-	j.search.outcome, err = sweep.Search(ctx, j.search.space, j.search.strategy, opt)
+	_, err = j.withQueue(ctx, &opt.Options, func() (sweep.Outcome, error) {
+		j.telemetry.observe(j, &opt.Options, progress)
+		var err error
+		j.search.outcome, err = sweep.Search(ctx, j.search.space, j.search.strategy, opt)
+		return j.search.outcome.Outcome, err
+	})
+	j.telemetry.ended(ctx, j.search.outcome.Outcome, err)
 	lost := progress.close()
 	if err == nil && len(j.search.outcome.Rows) == 0 && !j.search.outcome.Interrupted {
 		err = errors.New("search: no combination was found that exists and is possible, so nothing was simulated; loosen exclude or the values of the axes")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/simcore/workload"
 	"github.com/servegrid/servegrid/sweep"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -112,17 +114,26 @@ func newSpecExpand(st *state) *cobra.Command {
 	var f specFlags
 	var format string
 	var estimate bool
+	var cluster clusterFlags
 	cmd := &cobra.Command{
 		Use:   "expand SPEC",
 		Short: "List the points of a spec without running them",
-		Args:  exactlyOne("SPEC"),
+		Long: `expand lists the points that a spec makes, and simulates none of them.
+
+With --estimate it simulates a few points, spread over all, and says how long the sweep takes on this machine and with how
+much memory. With --helm-values it also says what the sweep needs of a Kubernetes cluster to finish --within a time, and writes
+that as values of the Helm chart in deploy/helm/servegrid.`,
+		Args: exactlyOne("SPEC"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := cluster.check(cmd, estimate); err != nil {
+				return err
+			}
 			spec, err := f.loadSpec(st, args[0])
 			if err != nil {
 				return err
 			}
 			if estimate && spec.Search.Method != gridspec.SearchNone {
-				return f.estimateSearch(cmd, st, spec, args[0])
+				return f.estimateSearch(cmd, st, spec, args[0], &cluster)
 			}
 			points, err := f.expand(spec, args[0])
 			if err != nil {
@@ -133,7 +144,7 @@ func newSpecExpand(st *state) *cobra.Command {
 				_ = printText(st.stderr, "note: %d of %s are impossible; a sweep skips them and keeps their rows with the reason\n", n, plural(len(points), "point"))
 			}
 			if estimate {
-				return printEstimate(cmd, st, spec, points)
+				return printEstimate(cmd, st, spec, points, &cluster)
 			}
 			switch format {
 			case "count":
@@ -149,8 +160,10 @@ func newSpecExpand(st *state) *cobra.Command {
 		},
 	}
 	f.add(cmd)
+	f.shardFlag.add(cmd.Flags())
 	cmd.Flags().StringVar(&format, "format", "table", "table, json or count")
 	cmd.Flags().BoolVar(&estimate, "estimate", false, "simulate a few points to estimate the time and memory of the sweep")
+	cluster.add(cmd.Flags())
 	return cmd
 }
 
@@ -207,9 +220,13 @@ func printPoints(st *state, points []gridspec.Point) error {
 	return encoder.Encode(out)
 }
 
-func printEstimate(cmd *cobra.Command, st *state, spec *gridspec.Spec, points []gridspec.Point) error {
+func printEstimate(cmd *cobra.Command, st *state, spec *gridspec.Spec, points []gridspec.Point, cluster *clusterFlags) error {
 	cost, err := sweep.Estimate(cmd.Context(), points, sweep.Options{
 		Jobs: int(spec.Execution.Jobs), MemoryLimit: int64(spec.Execution.MaxMemory), Timeout: spec.Execution.Timeout, Stdin: st.stdin,
+		Load: func(ctx context.Context, s workload.Spec, src workload.Source) (*workload.Workload, error) {
+			src.Files, src.MaxExpansion = st.fileSystem(), st.places.maxExpansion
+			return s.Load(ctx, src)
+		},
 	})
 	if err != nil {
 		return err
@@ -218,10 +235,10 @@ func printEstimate(cmd *cobra.Command, st *state, spec *gridspec.Spec, points []
 	if cost.AtLeast {
 		about = "at least"
 	}
-	_, err = fmt.Fprintf(st.stdout, "%s, %s: %s %s with %d at a time, %s of memory (%s, %s a point on average, %s at most)\n",
+	_, err = fmt.Fprintf(cluster.text(st), "%s, %s: %s %s with %d at a time, %s of memory (%s, %s a point on average, %s at most)\n",
 		plural(cost.Points, "point"), plural(cost.Workloads, "workload"), about, cost.Total.Round(100*time.Millisecond), cost.Concurrent, mebibytes(cost.MemoryBytes),
 		plural(cost.Probes, "probe"), cost.PointMean.Round(100*time.Microsecond), cost.PointMax.Round(100*time.Microsecond))
-	return err
+	return errors.Join(err, cluster.write(st, spec, cost))
 }
 
 func mebibytes(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<20-1)>>20) }

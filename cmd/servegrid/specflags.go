@@ -15,6 +15,7 @@ import (
 type specFlags struct {
 	set       []string
 	maxPoints int
+	shardFlag
 	// equal counts the points that were left out since they repeat others.
 	equal int
 }
@@ -35,7 +36,7 @@ func (f *specFlags) expandChecked(spec *gridspec.Spec, path string) ([]gridspec.
 
 // expand expands a spec and counts the points that were left out.
 func (f *specFlags) expand(spec *gridspec.Spec, path string) ([]gridspec.Point, error) {
-	points, err := spec.Expand(gridspec.ExpandOptions{MaxPoints: f.maxPoints, LeftOut: func(n int) { f.equal = n }})
+	points, err := spec.Expand(gridspec.ExpandOptions{MaxPoints: f.maxPoints, Shard: f.shard, LeftOut: func(n int) { f.equal = n }})
 	if err == nil {
 		err = checkStdin(path, points)
 	}
@@ -64,18 +65,32 @@ func (f *specFlags) load(st *state, path string) (*gridspec.Spec, []gridspec.Poi
 
 // loadSpec reads a spec.
 func (f *specFlags) loadSpec(st *state, path string) (*gridspec.Spec, error) {
-	src := gridspec.Source{Path: path, Env: st.env, Set: f.set}
+	src := gridspec.Source{Path: path, Env: st.env, Set: f.set, Files: st.fileSystem()}
 	if path == "-" {
 		data, err := io.ReadAll(st.stdin)
 		if err != nil {
 			return nil, fmt.Errorf("read the spec from the standard input: %w", err)
 		}
-		src = gridspec.Source{Path: "(standard input)", Data: data, Format: gridspec.YAML, Dir: ".", Env: st.env, Set: f.set}
+		src = gridspec.Source{Path: "(standard input)", Data: data, Format: gridspec.YAML, Dir: ".", Env: st.env, Set: f.set, Files: st.fileSystem()}
+	}
+	if path != "-" {
+		var err error
+		if src.Data, err = st.places.readSpec(path); err != nil {
+			return nil, err
+		}
 	}
 	if f.maxPoints < 0 {
 		return nil, fmt.Errorf("--max-points: %d is not allowed; give 1 or more, or 0 for 1,000,000", f.maxPoints)
 	}
-	return gridspec.Load(src)
+	shardErr := f.shardFlag.read(st.env)
+	spec, err := gridspec.Load(src)
+	if err == nil {
+		err = f.refuseSearch(spec)
+	}
+	if err = errors.Join(shardErr, err); err != nil {
+		return nil, err
+	}
+	return spec, nil
 }
 
 // checkStdin refuses to read spec and trace from the standard input.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/results"
+	"github.com/servegrid/servegrid/simcore/files"
 	"github.com/servegrid/servegrid/simcore/workload"
 	"github.com/servegrid/servegrid/sweep"
 )
@@ -40,7 +41,10 @@ func formatFile(format string) string {
 type sweepFlags struct {
 	specFlags
 	searchFlags
+	telemetryFlags
+	queueFlags
 	output, retry, failOn       string
+	scratch                     string
 	formats                     []string
 	jobs                        int
 	timeout                     time.Duration
@@ -61,14 +65,17 @@ report.html, the resolved spec and a journal. Finished points are safe within tw
 same command runs what is missing, also when the spec was extended or edited.
 
 Exit codes: 0 all points succeeded, 1 some failed (their rows say why), 2 the input was refused, 3 --fail-on was not
-met, 130 interrupted.`,
+met, 75 something else was not there, such as the queue's server, a bucket or room on the disk (the same command goes on once
+it is), 130 interrupted.`,
 		Args: exactlyOne("SPEC"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runSweep(cmd.Context(), st, &f, args[0]) },
 	}
 	f.specFlags.add(cmd)
 	fs := cmd.Flags()
+	f.shardFlag.add(fs)
 	f.searchFlags.add(fs)
-	fs.StringVarP(&f.output, "output", "o", "", "output folder; the default is the spec's output.dir, or runs/NAME")
+	fs.StringVarP(&f.output, "output", "o", "", "output folder, or a URL such as s3://bucket/runs/first; the default is the spec's output.dir, or runs/NAME")
+	fs.StringVar(&f.scratch, "scratch", "", "folder of this machine to work in when the output is at a URL; the default is below the user's cache")
 	fs.IntVarP(&f.jobs, "jobs", "j", 0, "points simulated at the same time; 0 is the spec's execution.jobs, or one for each core")
 	fs.DurationVar(&f.timeout, "timeout", 0, "longest time for one point; 0 is the spec's execution.timeout")
 	fs.StringVar(&f.retry, "retry", string(sweep.RetryNone), "finished points to run again: none, failed, all")
@@ -78,6 +85,8 @@ met, 130 interrupted.`,
 	fs.BoolVar(&f.jsonl, "json", false, "print events as JSON Lines on the standard output")
 	fs.StringVar(&f.failOn, "fail-on", "", "constraints that at least one point must keep, such as 'p99_ttft_ms <= 1500'")
 	fs.StringSliceVar(&f.formats, "format", nil, "further files to write beside results.parquet: csv, json, arrow, inferencex")
+	f.queueFlags.add(fs)
+	f.telemetryFlags.add(fs)
 	return cmd
 }
 
@@ -88,6 +97,9 @@ func runSweep(ctx context.Context, st *state, f *sweepFlags, path string) error 
 		return errors.Join(f.check(), err)
 	}
 	job := &sweepJob{state: st, flags: f, spec: spec, specPath: path, dir: f.folder(spec, path)}
+	if f.shard.Count > 0 {
+		job.dir = files.Join(job.dir, sweep.ShardFolder(f.shard))
+	}
 	if job.resolved, err = spec.Resolved(job.dir); err != nil {
 		return err
 	}
@@ -98,12 +110,16 @@ func runSweep(ctx context.Context, st *state, f *sweepFlags, path string) error 
 		if !f.quiet {
 			f.warn(st, spec)
 		}
-		return runSearch(ctx, job)
+		return job.withResults(ctx, func() error {
+			return job.withTelemetry(ctx, func() error { return runSearch(ctx, job) })
+		})
 	}
 	if f.points != "" {
 		return errors.Join(f.check(), fmt.Errorf("--search-points %s: nothing is searched, so all points would be simulated; say how to search with --search, such as --search refine", f.points))
 	}
-	return runPoints(ctx, job)
+	return job.withResults(ctx, func() error {
+		return job.withTelemetry(ctx, func() error { return runPoints(ctx, job) })
+	})
 }
 
 // runPoints simulates all points of the spec.
@@ -124,6 +140,9 @@ func runPoints(ctx context.Context, job *sweepJob) error {
 		return err
 	}
 	opt := job.options()
+	if len(points) == 0 {
+		opt.WriteResults = nil
+	}
 	if f.dryRun {
 		plan, err := sweep.Plan(ctx, points, opt)
 		if err != nil {
@@ -132,8 +151,11 @@ func runPoints(ctx context.Context, job *sweepJob) error {
 		return printPlan(job.state, f, plan)
 	}
 	progress := newProgress(job.state, f, job.objectives())
-	opt.Observer = progress
-	out, err := sweep.Run(ctx, points, opt)
+	out, err := job.withQueue(ctx, &opt, func() (sweep.Outcome, error) {
+		job.telemetry.observe(job, &opt, progress)
+		return sweep.Run(ctx, points, opt)
+	})
+	job.telemetry.ended(ctx, out, err)
 	lost := progress.close()
 	if err == nil {
 		err = job.conclude(out, constraints)
@@ -150,14 +172,12 @@ func (f *sweepFlags) folder(spec *gridspec.Spec, path string) string {
 		return f.output
 	}
 	if dir := spec.Output.Dir; dir != "" {
-		if filepath.IsAbs(dir) {
-			return dir
-		}
-		return filepath.Join(spec.Dir, dir)
+		return files.From(spec.Dir, dir)
 	}
 	name := spec.Name
 	if name == "" && path != "-" {
-		name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+		base := files.Base(path)
+		name = strings.TrimSuffix(base, filepath.Ext(base))
 	}
 	return filepath.Join("runs", fileName(name))
 }
@@ -184,11 +204,17 @@ type sweepJob struct {
 	specPath string
 	dir      string
 	resolved []byte
+	// remote keeps the folder at a URL; nil when it is one of this machine.
+	remote *remoteResults
 
-	search *searchJob // nil unless the spec says so
+	search    *searchJob // nil unless the spec says so
+	telemetry *commandTelemetry
 
 	laidOut []results.Row // the rows of the last table
 	last    *results.Table
+
+	partitionsMu sync.Mutex
+	partitions   map[string]string // folders of points' files below that of their kind, by ID
 
 	notesMu sync.Mutex
 	notes   []string // about the workloads, each once
@@ -208,6 +234,9 @@ func companions() []string {
 
 // isSpec reports whether a file of the folder is the very spec that is swept, which stays as it is.
 func (j *sweepJob) isSpec(name string) bool {
+	if j.remote != nil {
+		return j.shown(name) == j.specPath
+	}
 	file, err := os.Stat(filepath.Join(j.dir, name))
 	spec, specErr := os.Stat(j.specPath)
 	return err == nil && specErr == nil && os.SameFile(file, spec)
@@ -225,9 +254,10 @@ func (j *sweepJob) options() sweep.Options {
 		StopLost:     j.stopsLost(),
 		Fresh:        j.flags.fresh,
 		Stdin:        j.state.stdin,
-		ContentID:    gridspec.Point.ContentID,
+		ContentID:    j.contentID,
 		WriteResults: j.writeResults,
 		Load:         j.loadWorkload,
+		Replicate:    j.remote.replicate(),
 	}
 	if opt.Jobs == 0 {
 		opt.Jobs = int(j.spec.Execution.Jobs)
@@ -249,6 +279,7 @@ func (j *sweepJob) stopsLost() bool {
 
 // loadWorkload loads a workload and keeps what people should know about it.
 func (j *sweepJob) loadWorkload(ctx context.Context, s workload.Spec, src workload.Source) (*workload.Workload, error) {
+	src.Files, src.MaxExpansion = j.state.fileSystem(), j.state.places.maxExpansion
 	w, err := s.Load(ctx, src)
 	if err != nil {
 		return nil, err
@@ -304,5 +335,8 @@ func (j *sweepJob) writeResults(path string, rows []results.Row) error {
 	if err != nil {
 		return err
 	}
-	return results.WriteFile(path, func(w io.Writer) error { return results.WriteParquet(w, t) })
+	if err := results.WriteFile(path, func(w io.Writer) error { return results.WriteParquet(w, t) }); err != nil {
+		return err
+	}
+	return j.remote.push(sweep.ResultsFile, path)
 }

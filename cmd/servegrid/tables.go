@@ -86,8 +86,8 @@ func printPlan(st *state, f *sweepFlags, plan sweep.Preview) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(st.stdout, "%s: %d to run, %d to reuse, %d to skip, %d that cannot load their workload\n",
-		plural(len(plan.Points), "point"), plan.Run, plan.Reuse, plan.Skip, plan.Fail)
+	_, err := fmt.Fprintf(st.stdout, "%s%s: %d to run, %d to reuse, %d to skip, %d that cannot load their workload\n",
+		f.label(), plural(len(plan.Points), "point"), plan.Run, plan.Reuse, plan.Skip, plan.Fail)
 	return err
 }
 

@@ -58,7 +58,7 @@ func (in *traceInput) addFormat(fs *pflag.FlagSet) {
 func (in *traceInput) load(ctx context.Context, st *state, paths []string) (*workload.Workload, error) {
 	spec := in.spec
 	spec.Paths = paths
-	w, err := workload.Spec{Trace: &spec}.Load(ctx, workload.Source{Stdin: st.stdin})
+	w, err := workload.Spec{Trace: &spec}.Load(ctx, st.source())
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ func (f *traceCheckFlags) run(cmd *cobra.Command, st *state, paths []string) err
 	}
 	spec := f.in.spec
 	spec.Paths = paths
-	check, err := spec.Check(cmd.Context(), workload.Source{Stdin: st.stdin})
+	check, err := spec.Check(cmd.Context(), st.source())
 	if err != nil {
 		return err
 	}

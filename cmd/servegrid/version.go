@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/sweep/storage"
 )
 
 func newVersion(st *state) *cobra.Command {
@@ -22,9 +23,13 @@ func newVersion(st *state) *cobra.Command {
 	}
 }
 
-// versionText names the program, the simulator's behaviour and the compiler.
+// versionText names the program, the simulator's behaviour, the compiler, and whether all parts are in the program.
 func versionText() string {
-	return fmt.Sprintf("servegrid %s, simulator %s, %s", buildVersion(), simcore.SemanticVersion, runtime.Version())
+	build := "default build, without s3, gs, azblob and an own queue server"
+	if storage.Full {
+		build = "full build"
+	}
+	return fmt.Sprintf("servegrid %s, simulator %s, %s, %s", buildVersion(), simcore.SemanticVersion, runtime.Version(), build)
 }
 
 // buildVersion is the module version, or the commit the program was built from.

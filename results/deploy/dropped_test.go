@@ -33,6 +33,7 @@ var settings = map[string]map[string][2]string{
 		"tp": {"2", ""}, "dp": {"2", "timing.source: analytic"}, "ep": {"8", "timing.model: deepseek-v3, timing.tp: 8"},
 		"gemm_dtype": {}, "moe_dtype": {}, "fmha_dtype": {}, "kv_cache_dtype": {"fp8", "timing.source: analytic"},
 		"source": {}, "mode": {}, "corrections": {}, "tables": {}, "profile": {}, "prefill_ms": {}, "decode_ms": {},
+		"prefill_scale": {}, "decode_scale": {}, "pass_overhead_ms": {}, "request_overhead_ms": {},
 	},
 	"router": {
 		"policy": {"least_loaded", ""}, "seed": {}, "prefix_affinity_tokens": {}, "prefill_timing": {}, "model_name": {}, "router_policy_config": {},

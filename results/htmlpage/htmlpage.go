@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html/template"
 	"io"
@@ -25,6 +26,8 @@ type Page struct {
 	// Styles are style sheets, Scripts are scripts, in the order in which the page needs them. A page without scripts
 	// may run none.
 	Styles, Scripts []string
+	// Style is a style sheet of what is shared by some pages, in front of Styles.
+	Style string
 	// Data is what the scripts find, as JSON, in the element data. A [JSONWriter] writes it itself.
 	Data any
 }
@@ -40,8 +43,9 @@ var shared embed.FS
 
 // Write writes the page. It holds no clock time, so equal pages give equal bytes.
 func Write(w io.Writer, p Page) error {
-	style, err := join(source{shared, []string{"page.css"}}, source{p.Files, p.Styles}, source{shared, []string{"print.css"}})
-	if err != nil {
+	style, err := join(source{shared, []string{"page.css"}})
+	own, ownErr := join(source{p.Files, p.Styles}, source{shared, []string{"print.css"}})
+	if err = errors.Join(err, ownErr); err != nil {
 		return fmt.Errorf("page %s: %w", p.Body, err)
 	}
 	script := ""
@@ -63,7 +67,7 @@ func Write(w io.Writer, p Page) error {
 		Style           template.CSS
 		Script, Data    template.JS
 		Content         any
-	}{p.Title, p.Subtitle, template.CSS(style), template.JS(script), dataMark, p.Content})
+	}{p.Title, p.Subtitle, template.CSS(style + p.Style + own), template.JS(script), dataMark, p.Content})
 	if err == nil {
 		err = p.write(w, page.Bytes())
 	}

@@ -105,7 +105,7 @@ const shellWord = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : shellQuoted(
 
 // paretoCommand is the command line that finds the frontier of the plot.
 function paretoCommand(objectives) {
-  const words = ["servegrid pareto", shellWord(report.source)];
+  const words = ["servegrid pareto", ...report.sources.map(shellWord)];
   const own = (report.ownObjectives || []).map((o) => `${o.maximize}${o.name}`).sort();
   if (String(objectives.map((o) => `${o.maximize}${o.name}`).sort()) !== String(own)) {
     for (const o of objectives) words.push(o.maximize ? "--maximize" : "--minimize", shellWord(o.name));

@@ -144,9 +144,9 @@ function paintDots(canvas, series, drawn) {
     const stamps = new Map();
     context.globalAlpha = chosen ? 1 : 0.16;
     for (const row of rows) {
-      const analytic = isAnalytic(row);
-      if (!stamps.has(analytic)) stamps.set(analytic, stamp(dotPath(s, look, row, 0, 0, r), look, chosen || look === "infeasible" ? s.color : ink, r, ratio));
-      const { picture, size } = stamps.get(analytic);
+      const words = sourceWords(row);
+      if (!stamps.has(words)) stamps.set(words, stamp(dotPath(s, look, row, 0, 0, r), look, chosen || look === "infeasible" ? s.color : ink, r, ratio));
+      const { picture, size } = stamps.get(words);
       const [x, y] = drawn.place(row);
       context.drawImage(picture, Math.round((x - size / 2) * ratio), Math.round((y - size / 2) * ratio));
     }
@@ -212,7 +212,7 @@ function drawMarks(series, frontier, place, on) {
     const s = look.get(row);
     return svg("path", {
       class: `mark-frontier${selection.touches(row) ? "" : " unchosen"}`, d: mark(s.shape, row, ...place(row), 6), fill: s.color, tabindex: i === 0 ? 0 : -1, role: "listitem",
-      "data-row": row, "aria-label": `On the frontier: ${configuration(row)}${isAnalytic(row) ? " (analytic timing)" : ""}`,
+      "data-row": row, "aria-label": `On the frontier: ${configuration(row)}${sourceWords(row) ? ` (${sourceWords(row)})` : ""}`,
       onfocus: () => on.show(row), onblur: () => on.show(null), onkeydown: (event) => walk(event, marks, i, () => on.pin(row)),
     });
   });

@@ -85,8 +85,11 @@ function crossed(x, y, r) {
   return `M${x - a} ${y - a}l${2 * a} ${2 * a}M${x + a} ${y - a}l${-2 * a} ${2 * a}`;
 }
 
-// mark is the path of a row's mark: one with a hole where its timing is analytic.
-const mark = (shape, row, x, y, r) => (isAnalytic(row) ? ringed : outline)(shape, x, y, r);
+// targeted is the path of a smaller shape inside a thin ring.
+const targeted = (shape, x, y, r) => outline(shape, x, y, r * 0.7) + circle(x, y, r * 1.5, 1) + circle(x, y, r * 1.25, 0);
+
+// mark is the path of a row's mark: one with a hole where its timing is analytic, and one in a ring where it was measured live.
+const mark = (shape, row, x, y, r) => (isLive(row) ? targeted : isAnalytic(row) ? ringed : outline)(shape, x, y, r);
 
 // missMark is the path of the mark of a row that misses the SLA: a cross, inside a ring where its timing is analytic.
 const missMark = (row, x, y, r) => crossed(x, y, isAnalytic(row) ? r * 0.8 : r) + (isAnalytic(row) ? outline("circle", x, y, r * 1.25) : "");

@@ -2,6 +2,7 @@
 
 const swatchPaths = {
   ring: () => ringed("circle", 7, 7, 5.5),
+  target: () => targeted("circle", 7, 7, 4.3),
   faint: (shape) => outline(shape, 7, 7, 4),
   near: (shape) => outline(shape, 7, 7, 4),
   cross: () => crossed(7, 7, 4.5),

@@ -12,6 +12,7 @@ function provenanceOf(row, name) {
 
 const numberOf = (row, name) => Number(provenanceOf(row, name) || 0);
 const isAnalytic = (row) => provenanceOf(row, "timing_source") === "analytic";
+const isLive = (row) => provenanceOf(row, "source") === "live";
 const isSuspect = (row) => String(provenanceOf(row, "timing_anomaly")) === "true";
 const percent = (value) => value.toLocaleString("en-US", { maximumSignificantDigits: 2 });
 
@@ -31,8 +32,12 @@ function errorText(row) {
   return isAnalytic(row) ? `±${prefill} % prefill, ±${decode} % decode` : `within ${prefill} % (prefill) and ${decode} % (decode) of ${tableSource(provenanceOf(row, "timing_data"))}`;
 }
 
+// sourceWords say in words what the mark of a row says of where its figures come from; "" for an ordinary simulation.
+const sourceWords = (row) => (isLive(row) ? "live" : isAnalytic(row) ? "analytic timing" : "");
+
 // timingPairs are the facts about a point's timing; none when all points have a model that has neither data nor bounds.
 function timingPairs(row) {
+  if (isLive(row)) return [["source", "live, measured at an endpoint"]];
   const source = provenanceOf(row, "timing_source"), data = provenanceOf(row, "timing_data");
   if (source === null || (data === null && !columnsByName.has("timing_source"))) return [];
   const out = [["timing", data === null ? source : `${source} · ${data}`]];
@@ -65,6 +70,8 @@ function timingKeys(rows) {
   };
   const out = [];
   if (analytic.length > 0) out.push(["ring", `analytic: ±${band("timing_prefill_error_pct")} % prefill, ±${band("timing_decode_error_pct")} % decode`]);
+  const live = rows.filter(isLive).length;
+  if (live > 0) out.push(["target", `live: measured at an endpoint${live < rows.length ? "" : ", all of them"}`]);
   if (suspect > 0) out.push(["", `⚠ ${plural(suspect, "point")} from suspect tables`, suspectText]);
   return out;
 }

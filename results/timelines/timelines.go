@@ -27,6 +27,9 @@ type Source struct {
 	Pools []Pool
 	// SLA says which requests are good.
 	SLA simcore.SLA
+	// EndedMs is when each request ended, where records are those of a live run: then how it ended does not tell, and nobody
+	// knows which requests wait.
+	EndedMs []float64
 }
 
 // Pool is a pool at the start.
@@ -142,6 +145,9 @@ func (w *windows) addRequests(t *results.Table, s Source) {
 		} else if r.State == engine.Rejected {
 			until = r.ArrivalMs
 		}
+		if s.EndedMs != nil {
+			until = s.EndedMs[i]
+		}
 		if r.AdmittedMs >= 0 {
 			admitted = r.AdmittedMs
 		}
@@ -156,7 +162,9 @@ func (w *windows) addRequests(t *results.Table, s Source) {
 	}
 	addFloats(t, "arrived", "requests", "Requests that arrive.", arrived)
 	addFloats(t, "completed", "requests", "Requests that have all their output.", completed)
-	addFloats(t, "waiting", "requests", "Mean number of requests that no worker has admitted yet.", w.means(waiting))
+	if s.EndedMs == nil {
+		addFloats(t, "waiting", "requests", "Mean number of requests that no worker has admitted yet.", w.means(waiting))
+	}
 	addFloats(t, "in_flight", "requests", "Mean number of requests that have arrived and not ended.", w.means(inFlight))
 	addFloats(t, "mean_ttft_ms", "ms", "Mean time to first token of the requests that arrive.", each(ttft, mean))
 	addFloats(t, "p90_ttft_ms", "ms", "90th percentile of the time to first token of the requests that arrive.", each(ttft, p90))
@@ -213,7 +221,9 @@ func (w *windows) addWorkers(t *results.Table, s Source) {
 			addFloats(t, prefix+"draining_workers", "workers", "Mean number of "+of+" that only finish what they have.", draining)
 		})
 	}
-	addFloats(t, "gpus", "GPUs", "Mean number of GPUs of all workers, those that start or drain included.", gpus)
+	if len(s.Pools) > 0 {
+		addFloats(t, "gpus", "GPUs", "Mean number of GPUs of all workers, those that start or drain included.", gpus)
+	}
 	for _, add := range columns {
 		add()
 	}

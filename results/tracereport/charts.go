@@ -4,12 +4,13 @@ import (
 	"fmt"
 
 	"github.com/servegrid/servegrid/results/htmlpage"
+	"github.com/servegrid/servegrid/results/xyplot"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
 // charts are the plots of the page.
-func (s Summary) charts() []chart {
-	var out []chart
+func (s Summary) charts() []xyplot.Chart {
+	var out []xyplot.Chart
 	out = append(out, s.overTime("Starts", "requests per second", "how many requests start", func(v workload.Window) float64 { return float64(v.Starts) / s.Timeline.WindowMs * 1000 }, nil))
 	out = append(out, s.overTime("In flight", "requests", s.ServiceText(), func(v workload.Window) float64 { return v.Requests }, nil))
 	out = append(out, s.overTime("Tokens in flight", "tokens", "prompts and whole answers", func(v workload.Window) float64 { return v.Tokens }, nil))
@@ -30,24 +31,24 @@ func (s Summary) charts() []chart {
 }
 
 // overTime draws one or two figures of the windows as steps.
-func (s Summary) overTime(title, unit, note string, first, second func(workload.Window) float64) chart {
-	c := chart{Title: title, Note: note, XLabel: "time, " + timeUnit(s.span()).name, YLabel: unit}
+func (s Summary) overTime(title, unit, note string, first, second func(workload.Window) float64) xyplot.Chart {
+	c := xyplot.Chart{Title: title, Note: note, XLabel: "time, " + timeUnit(s.span()).name, YLabel: unit}
 	unitMs := timeUnit(s.span()).ms
 	for i, of := range []func(workload.Window) float64{first, second} {
 		if of == nil {
 			continue
 		}
-		line := series{Colour: i, Steps: true}
+		line := xyplot.Series{Colour: i, Steps: true}
 		if second != nil {
 			line.Name = [...]string{"input", "output"}[i]
 		}
 		for k, v := range s.Timeline.Windows {
-			line.add(float64(k)*s.Timeline.WindowMs/unitMs, of(v))
+			line.Add(float64(k)*s.Timeline.WindowMs/unitMs, of(v))
 		}
-		line.add(float64(len(s.Timeline.Windows))*s.Timeline.WindowMs/unitMs, 0)
+		line.Add(float64(len(s.Timeline.Windows))*s.Timeline.WindowMs/unitMs, 0)
 		c.Series = append(c.Series, line)
 	}
-	c.lay(linear, linear)
+	c.Lay(xyplot.Linear, xyplot.Linear)
 	return c
 }
 
@@ -69,34 +70,34 @@ func timeUnit(spanMs float64) unit {
 }
 
 // lengthsChart draws how many values there are in each bin of one or two histograms.
-func lengthsChart(title, unit string, first, second workload.Histogram, firstName, secondName string) chart {
-	c := chart{Title: title, Note: "share of the requests in each bin", XLabel: unit, YLabel: "%"}
+func lengthsChart(title, unit string, first, second workload.Histogram, firstName, secondName string) xyplot.Chart {
+	c := xyplot.Chart{Title: title, Note: "share of the requests in each bin", XLabel: unit, YLabel: "%"}
 	for i, h := range []workload.Histogram{first, second} {
 		if h.Count() == 0 {
 			continue
 		}
-		line := series{Colour: i, Steps: true, Name: [...]string{firstName, secondName}[i]}
+		line := xyplot.Series{Colour: i, Steps: true, Name: [...]string{firstName, secondName}[i]}
 		for _, bin := range h.Bins {
-			line.add(bin.From, 100*float64(bin.Count)/float64(h.Count()))
+			line.Add(bin.From, 100*float64(bin.Count)/float64(h.Count()))
 		}
-		line.add(h.Bins[len(h.Bins)-1].To, 0)
+		line.Add(h.Bins[len(h.Bins)-1].To, 0)
 		c.Series = append(c.Series, line)
 	}
-	c.lay(logarithmic, linear)
+	c.Lay(xyplot.Logarithmic, xyplot.Linear)
 	return c
 }
 
 // reuseChart draws the hit ratio over the size of the cache.
-func (s Summary) reuseChart() chart {
-	c := chart{
+func (s Summary) reuseChart() xyplot.Chart {
+	c := xyplot.Chart{
 		Title: "Reuse by cache size", XLabel: "tokens that the cache holds", YLabel: "% of the full blocks of prompts",
 		Note: fmt.Sprintf("least recently used blocks go first; without a limit %s %%", htmlpage.Number(100*s.Reuse.Ideal)),
 	}
-	line := series{Dots: len(s.Reuse.LRU) < 40}
+	line := xyplot.Series{Dots: len(s.Reuse.LRU) < 40}
 	for _, size := range s.Reuse.LRU {
-		line.add(float64(size.CacheBlocks)*float64(s.Reuse.BlockSize), 100*size.HitRatio)
+		line.Add(float64(size.CacheBlocks)*float64(s.Reuse.BlockSize), 100*size.HitRatio)
 	}
-	c.Series = []series{line}
-	c.lay(logarithmic, linear)
+	c.Series = []xyplot.Series{line}
+	c.Lay(xyplot.Logarithmic, xyplot.Linear)
 	return c
 }

@@ -1,17 +1,18 @@
 // Package tracereport shows what is in a trace as one HTML page that opens offline: lengths, arrivals, what is in flight
-// over time, what a prefix cache could reuse, gaps and subagents. Read tracereport.go, then charts.go for what is drawn
-// and plot.go for how.
+// over time, what a prefix cache could reuse, gaps and subagents. Read tracereport.go, then charts.go for what is drawn.
 package tracereport
 
 import (
 	"embed"
 	"fmt"
+	"html/template"
 	"io"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/servegrid/servegrid/results/htmlpage"
+	"github.com/servegrid/servegrid/results/xyplot"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
@@ -44,7 +45,7 @@ func (s Summary) ServiceText() string {
 	return fmt.Sprintf("with the recorded durations of %s %% of the requests, for the others %s", htmlpage.Number(100*s.Timeline.Recorded), assumed)
 }
 
-//go:embed body.html trace.css
+//go:embed body.html
 var files embed.FS
 
 // Write writes the page. It holds no clock time, so equal data gives equal bytes.
@@ -53,15 +54,19 @@ func Write(w io.Writer, s Summary) error {
 	if s.Detected != "" {
 		described = s.Detected
 	}
-	err := htmlpage.Write(w, htmlpage.Page{
-		Title: s.Name, Subtitle: described, Files: files, Body: "body.html", Styles: []string{"trace.css"},
+	charts, err := xyplot.HTML(s.charts())
+	if err != nil {
+		return fmt.Errorf("trace page: %w", err)
+	}
+	err = htmlpage.Write(w, htmlpage.Page{
+		Title: s.Name, Subtitle: described, Files: files, Body: "body.html", Style: xyplot.Style(),
 		Content: struct {
 			Digest   string
 			Cautions []string
 			Tiles    []htmlpage.Tile
 			Tables   []htmlpage.Table
-			Charts   []chart
-		}{s.Digest, s.cautions(), s.tiles(), s.tables(), s.charts()},
+			Charts   template.HTML
+		}{s.Digest, s.cautions(), s.tiles(), s.tables(), charts},
 	})
 	if err != nil {
 		return fmt.Errorf("trace page: %w", err)

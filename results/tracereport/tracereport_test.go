@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/servegrid/servegrid/results/htmlpage"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
@@ -74,30 +73,5 @@ func TestPage(t *testing.T) {
 			}
 			rest = next
 		}
-	}
-}
-
-func TestTicks(t *testing.T) {
-	for _, test := range []struct {
-		low, high float64
-		n         int
-		want      []float64
-	}{{0, 10, 5, []float64{0, 2, 4, 6, 8, 10}}, {0, .31, 5, []float64{0, .1, .2, .3}}, {3, 52, 5, []float64{10, 20, 30, 40, 50}}} {
-		got := steps(test.low, test.high, test.n)
-		if len(got) != len(test.want) {
-			t.Errorf("%g to %g: %v", test.low, test.high, got)
-			continue
-		}
-		for i := range got {
-			if math.Abs(got[i]-test.want[i]) > 1e-12 {
-				t.Errorf("%g to %g: %v", test.low, test.high, got)
-			}
-		}
-	}
-	if got := powers(16, 100); len(got) != 3 || got[0] != 16 {
-		t.Errorf("%v", got)
-	}
-	if got := label(1_500_000) + " " + label(20) + " " + label(.125) + " " + htmlpage.Whole(-1234567); got != "1.5M 20 0.125 -1,234,567" {
-		t.Error(got)
 	}
 }

@@ -1,6 +1,11 @@
 package vegalite
 
-import "github.com/servegrid/servegrid/results"
+import (
+	"fmt"
+	"slices"
+
+	"github.com/servegrid/servegrid/results"
+)
 
 // pareto plots the first two objectives, with the frontier as a line and what misses the SLA as crosses.
 func pareto(s *study) (object, error) {
@@ -14,6 +19,7 @@ func pareto(s *study) (object, error) {
 	used := append(append([]*results.Column{}, s.axes...), s.goals()...)
 	traffic := s.traffic()
 	used = append(used, traffic...)
+	used = append(used, s.sources()...)
 	if s.colour != nil {
 		used = append(used, s.colour)
 	}
@@ -32,15 +38,34 @@ func pareto(s *study) (object, error) {
 		"encoding": object{
 			"color":   s.colourChannel(),
 			"opacity": object{"condition": object{"test": "datum.on_frontier", "value": 1}, "value": 0.32},
-			"shape":   object{"condition": object{"test": "datum.feasible", "value": "circle"}, "value": "cross"},
+			"shape":   s.shapes(),
 			"size":    object{"condition": object{"test": "datum.on_frontier", "value": 90}, "value": 30},
-			"tooltip": s.tooltips(append(s.axes, s.goals()...)...),
+			"tooltip": s.tooltips(slices.Concat(s.sources(), s.axes, s.goals())...),
 		},
 	}
 	return object{
 		"title": s.heading(s.subtitle("Pareto frontier")), "width": 640, "height": 420,
 		"data": object{"values": s.records(s.rows, used...)}, "encoding": place, "layer": list{line, points},
 	}, nil
+}
+
+// sources is the column that says where figures come from, where there are several; otherwise none.
+func (s *study) sources() []*results.Column {
+	c := s.table.Column(results.SourceColumn)
+	if c == nil || len(s.distinct(c)) < 2 {
+		return nil
+	}
+	return []*results.Column{c}
+}
+
+// shapes marks what misses a limit as a cross, and among several sources what was measured live as a diamond.
+func (s *study) shapes() object {
+	feasible := object{"test": "datum.feasible", "value": "circle"}
+	for _, c := range s.sources() {
+		live := object{"test": fmt.Sprintf("datum.feasible && datum[%q] === %q", s.keys[c], results.SourceLive), "value": "diamond"}
+		return object{"condition": list{live, feasible}, "value": "cross"}
+	}
+	return object{"condition": feasible, "value": "cross"}
 }
 
 // traffic are the columns with a frontier for each value.

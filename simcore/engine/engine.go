@@ -29,10 +29,11 @@ const (
 	Running
 	Preempted
 	// Completed requests have all their output. Rejected ones could never fit. Failed ones had their prompt computed by a
-	// prefill worker, but could never fit a decode worker.
+	// prefill worker, but could never fit a decode worker. Cancelled ones were given up before they had all their output.
 	Completed
 	Rejected
 	Failed
+	Cancelled
 )
 
 // Never is the time of something that did not happen.
@@ -219,6 +220,7 @@ type Worker interface {
 	Passes() (all, extrapolated int64)
 	// Limited says what kept the worker from admitting requests since it was made and until what it began has ended.
 	Limited() *LimitedTimes
+	OnlineWorker
 }
 
 // Signal is what a pass did to a request, as a router and a driver hear of it at the end of the pass.
@@ -249,6 +251,8 @@ type DecodeWorker interface {
 	// Activate makes a reserved request, whose prompt has arrived, wait to be decoded. It reports whether room was given
 	// back, so that another reservation may succeed. The worker must be idle.
 	Activate(request int32) (gaveBack bool)
+	// Cancel gives up what Reserve took for a request that will not come. The worker must be idle.
+	Cancel(request int32)
 	// Await tells that a request waits for room, or no longer does. While any does, only requests whose prompt is there are
 	// admitted.
 	Await(request int32, waits bool)
@@ -260,12 +264,6 @@ type DecodeWorker interface {
 	// Released counts the occasions on which the worker gave up KV blocks: completions, preemptions and the like. A
 	// reservation that failed is tried again when it has changed.
 	Released() int64
-}
-
-// Canceller is a decode worker whose room is reserved before the prompt is computed.
-type Canceller interface {
-	// Cancel gives up what Reserve took for a request that will not come. The worker must be idle.
-	Cancel(request int32)
 }
 
 // New returns an idle worker with the scheduler that the configuration names.

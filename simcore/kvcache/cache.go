@@ -32,8 +32,8 @@ func SequenceOf(t *workload.BlockTable, request int32) Sequence {
 }
 
 const (
-	pageBits = 6
-	pageSize = 1 << pageBits
+	pageBits = workload.PageBits
+	pageSize = workload.PageSize
 	pageMask = pageSize - 1
 )
 

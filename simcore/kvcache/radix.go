@@ -170,7 +170,7 @@ func (r *Radix) Unlock(end Node) {
 // moves that lock to their end. All their nodes count as used at the given time. It returns the number of pages that
 // were not there before. Those go together, or with single one by one.
 func (r *Radix) Insert(s Sequence, held Node, n int, at uint64, single bool) (end Node, added int) {
-	if last := &r.nodes[held]; single && last.single && last.sequence.Private == s.Private && r.onlyMine(held) {
+	if last := &r.nodes[held]; single && last.single && last.sequence.sameRequest(s) && r.onlyMine(held) {
 		return held, r.lengthen(held, s, n, at)
 	}
 	pages, node := r.find(s, n)

@@ -184,7 +184,7 @@ func TestFields(t *testing.T) {
 			regexp.MustCompile("_time_(ms|share)$").MatchString(f.Name) ||
 			regexp.MustCompile("^workers_|^(peak|mean)_(prefill|decode)_workers$|^(starting|draining)_worker_").MatchString(f.Name) ||
 			regexp.MustCompile("^planner_ticks$|^scal(e|ing)_|^replica_transitions$").MatchString(f.Name)
-		needsScenario := OfAgentX(f.Name)
+		needsScenario := OfAgentX(f.Name) || OfLive(f.Name)
 		if _, ok := f.Value(&report); ok == f.Optional || f.Optional != (needsSLA || needsGPU || needsMore || needsScenario) {
 			t.Errorf("%s: optional is %v, and a plain report has it: %v", f.Name, f.Optional, ok)
 		}
@@ -240,6 +240,10 @@ func TestFieldsReadTheirFigure(t *testing.T) {
 		Prefill: PoolScaling{WorkersAdded: 3000, WorkersCancelled: 3001, WorkersRemoved: 3002, PeakReady: 3003, MeanReady: 3004, StartingSeconds: 3005, DrainingSeconds: 3006},
 		Decode:  PoolScaling{WorkersAdded: 4000, WorkersCancelled: 4100, WorkersRemoved: 4200, PeakReady: 4300, MeanReady: 4400, StartingSeconds: 4500, DrainingSeconds: 4600},
 	}
+	live := Live{
+		PlannedRequests: 70_000, FailedRequests: 71_000, CancelledRequests: 72_000, OutputMismatches: 73_000, ScheduleLag: summary(),
+		KnowsDeployment: true, KnowsReuse: true, KnowsGaps: true, KnowsPreemptions: true,
+	}
 	r := Report{
 		LatencyParts: &LatencyParts{QueueMs: 5000, PrefillMs: 5100, TransferMs: 5200, DecodeMs: 5300, StallMs: 5400},
 		Limited:      Limited{Compute: 5500, BatchSlots: 5600, KVMemory: 5700, Transfer: 5800, Router: 5900},
@@ -255,15 +259,20 @@ func TestFieldsReadTheirFigure(t *testing.T) {
 		Passes:                       26, ExtrapolatedPassRatio: 27,
 		Cost: &Cost{USD: 28, USDPerGPU: 29, USDPerMtokInput: 30, USDPerMtokOutput: 31, MaxEnergyKWh: 32, MaxEnergyKWhPerGPU: 33, MaxEnergyJPerOutputToken: 34},
 	}
+	ofLive := r
+	ofLive.Live = &live
 	by := map[float64]string{}
 	for _, f := range Fields() {
 		v, ok := f.Value(&r)
+		if OfLive(f.Name) {
+			v, ok = f.Value(&ofLive)
+		}
 		if !ok || v == 0 || by[v] != "" {
 			t.Errorf("%s is %v, %v; so is %q", f.Name, v, ok, by[v])
 		}
 		by[v] = f.Name
 	}
-	if want := 37 + 6*9 + 2*4 + 3*5 + 37 + 10 + 5 + 10 + 4*6; len(by) != want {
+	if want := 37 + 6*9 + 2*4 + 3*5 + 37 + 10 + 5 + 10 + 4*6 + 4 + 5; len(by) != want {
 		t.Errorf("%d fields, want %d", len(by), want)
 	}
 	for name, want := range map[string]float64{"p99_ttft_ms": r.TTFT.P99, "median_itl_ms": r.ITL.Median,

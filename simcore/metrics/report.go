@@ -73,6 +73,8 @@ type Report struct {
 	Planning *Planning
 	// AgentX is set for the AgentX scenario.
 	AgentX *AgentX
+	// Live is set for requests that were sent to an endpoint instead of being simulated.
+	Live *Live
 	// Goodput is set when the SLA has a bound.
 	Goodput *Goodput
 	// GoodputByPriority and GoodputByPolicyClass are set when the SLA has a bound and requests tell the router anything;
@@ -175,7 +177,12 @@ type Field struct {
 }
 
 // Value returns the figure, and false when this report does not have it.
-func (f Field) Value(r *Report) (float64, bool) { return f.get(r) }
+func (f Field) Value(r *Report) (float64, bool) {
+	if r.Live != nil && !r.Live.knows(f.Name) {
+		return 0, false
+	}
+	return f.get(r)
+}
 
 // Fields lists every figure of a report in a fixed order.
 func Fields() []Field { return fields }
@@ -261,6 +268,7 @@ func buildFields() []Field {
 	fs = append(fs, scalingFields()...)
 	fs = append(fs, planningFields()...)
 	fs = append(fs, agentXFields()...)
+	fs = append(fs, liveFields()...)
 	return append(fs,
 		good("goodput_completed_requests", "requests", "Requests that kept every SLA bound.", true, func(g *Goodput) float64 { return float64(g.CompletedRequests) }),
 		good("goodput_request_throughput_rps", "requests/s", "Good requests per second of duration.", false, func(g *Goodput) float64 { return g.RequestThroughputRPS }),

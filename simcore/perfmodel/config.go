@@ -58,6 +58,16 @@ type Config struct {
 	PrefillMs float64 `json:"prefill_ms"`
 	// DecodeMs is the duration of any decode step with the fixed model, in ms.
 	DecodeMs float64 `json:"decode_ms"`
+	// PrefillScale multiplies what the model says of the prompts of a pass; `servegrid calibrate` finds it.
+	PrefillScale float64 `json:"prefill_scale"`
+	// DecodeScale multiplies what the model says of the decode step of a pass; `servegrid calibrate` finds it.
+	DecodeScale float64 `json:"decode_scale"`
+	// PassOverheadMs is added to each pass, after scales and before the speed ratios of the engine: scheduling and launches
+	// that the model does not know, in ms.
+	PassOverheadMs float64 `json:"pass_overhead_ms"`
+	// RequestOverheadMs is how long a request takes from its arrival to the router, or to the workers where there is none to
+	// choose: HTTP and tokenization, in ms. Of prefill and decode workers that of the prefill workers counts.
+	RequestOverheadMs float64 `json:"request_overhead_ms"`
 }
 
 // The timing sources.
@@ -96,7 +106,7 @@ func Backends() []string { return []string{"vllm", "sglang", "trtllm"} }
 
 // DefaultConfig leaves the model open, on one GPU per worker.
 func DefaultConfig() Config {
-	return Config{Source: SourceAuto, TP: 1, DP: 1, Mode: ModeMocker, Corrections: true}
+	return Config{Source: SourceAuto, TP: 1, DP: 1, Mode: ModeMocker, Corrections: true, PrefillScale: 1, DecodeScale: 1}
 }
 
 // UsedMode is the mode of a resolved configuration, and empty where the source does not know what a pass consists of.
@@ -141,6 +151,7 @@ func (c Config) validate() problem.List {
 		l.Add("ep", c.EP, "give the number of ranks that share the experts, 1 to %d, or 0 for what was measured", maxParallel)
 	}
 	l = append(l, c.validateFixed()...)
+	l = append(l, c.validateAdjustment()...)
 	return append(l, c.validateUnused()...)
 }
 

@@ -2,11 +2,15 @@
 //
 // A model prices the prefill part and the decode part of a pass; the engine quantises and adds them. Read
 // model.go for the interface, config.go for how users choose a model and resolve.go for what they may leave open,
-// operators.go for models that know GPU and model, clock.go for the quantisation. The data lives below: tables
+// operators.go for models that know GPU and model, adjusted.go for what is fitted to a measured run, clock.go for the
+// quantisation. The data lives below: tables
 // (measured), roofline (analytic), profile (the user's own), memory (KV capacity), catalogue (GPUs and models).
 package perfmodel
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Pass describes the work of one pass.
 type Pass struct {
@@ -65,8 +69,17 @@ type Model interface {
 // minDecodeMs is the least duration of a decode step, before speed ratios.
 const minDecodeMs = 1.0
 
-// New returns the model that a resolved configuration selects.
+// New returns the model that a resolved configuration selects, with its scales and overhead.
 func New(c Config) (Model, error) {
+	m, err := newModel(c)
+	if err != nil || !c.adjusts() {
+		return m, err
+	}
+	return adjusted{m, cmp.Or(c.PrefillScale, 1), cmp.Or(c.DecodeScale, 1), c.PassOverheadMs}, nil
+}
+
+// newModel returns the model as it is.
+func newModel(c Config) (Model, error) {
 	switch c.Source {
 	case SourcePolynomial:
 		return polynomial{}, nil

@@ -102,7 +102,9 @@ func TestValidate(t *testing.T) {
 		{"negative", func(c *Config) { c.Source, c.PrefillMs, c.DecodeMs = SourceFixed, -1, -1 }, []string{"prefill_ms", "decode_ms"}},
 		{"not a number", func(c *Config) { c.Source, c.PrefillMs, c.DecodeMs = SourceFixed, math.NaN(), math.Inf(1) }, []string{"prefill_ms", "decode_ms"}},
 		{"no GPUs", func(c *Config) { c.TP, c.DP = 0, -2 }, []string{"tp", "dp"}},
-		{"everything", func(c *Config) { *c = Config{PrefillMs: -1, EP: -1} }, []string{"source", "mode", "tp", "dp", "ep", "prefill_ms"}},
+		{"everything", func(c *Config) { *c = Config{PrefillMs: -1, EP: -1} }, []string{"source", "mode", "tp", "dp", "ep", "prefill_ms", "prefill_scale", "decode_scale"}},
+		{"overheads", func(c *Config) { c.PassOverheadMs, c.RequestOverheadMs = -1, math.Inf(1) }, []string{"pass_overhead_ms", "request_overhead_ms"}},
+		{"scales", func(c *Config) { c.PrefillScale, c.DecodeScale = math.NaN(), -1 }, []string{"prefill_scale", "decode_scale"}},
 	} {
 		c := valid
 		test.change(&c)

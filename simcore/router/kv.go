@@ -367,6 +367,19 @@ func (k *kvRouter) drain() []Dispatch {
 	return k.dispatched
 }
 
+// Withdraw takes out a request that waits.
+func (k *kvRouter) Withdraw(request int32) bool {
+	out, ok := k.queue.withdraw(request)
+	if ok {
+		k.spare = append(k.spare, out.held)
+	}
+	return ok
+}
+
+// MarkPages and GrowIDs are for blocks whose ids are used again. See [workload.BlockHolder].
+func (k *kvRouter) MarkPages(pages []uint64) { k.blocks.index.MarkPages(pages) }
+func (k *kvRouter) GrowIDs(ids uint32)       { k.blocks.index.GrowIDs(ids) }
+
 // keep copies the holdings of a request that has to wait.
 func (k *kvRouter) keep(held holdings) holdings {
 	var kept holdings

@@ -37,9 +37,15 @@ func newPool(t testing.TB, workers int, requests ...workload.Request) *pool {
 	if err != nil {
 		t.Fatal(err)
 	}
+	sessions := make([]int32, w.Requests())
+	for session := range w.Sessions() {
+		for r := w.SessionStart[session]; r < w.SessionStart[session+1]; r++ {
+			sessions[r] = int32(session)
+		}
+	}
 	index := kvcache.NewIndex(workers, blocks.Shared)
 	return &pool{index: index, Environment: Environment{
-		Workers: workers, MaxNumBatchedTokens: 100, Workload: w, Blocks: blocks, Index: index,
+		Workers: workers, MaxNumBatchedTokens: 100, Workload: w, Blocks: blocks, Sessions: sessions, Index: index,
 	}}
 }
 

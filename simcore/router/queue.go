@@ -110,14 +110,7 @@ func (q *queue) push(class int, k kept, priority int32, seconds float64) {
 	c.raw += k.raw
 	c.cached += k.cached
 	c.heap = append(c.heap, k)
-	for i := len(c.heap) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if !c.heap[i].before(&c.heap[parent]) {
-			return
-		}
-		c.heap[i], c.heap[parent] = c.heap[parent], c.heap[i]
-		i = parent
-	}
+	c.up(len(c.heap) - 1)
 }
 
 // pop takes the request that goes next among the classes that may send one; false means that none may.
@@ -176,15 +169,7 @@ func (q *queue) affordable(earning bool) int {
 // send takes the first request of a class. The class keeps its turn while it can pay for more.
 func (q *queue) send(i int) kept {
 	c := &q.classes[i]
-	first := c.heap[0]
-	last := len(c.heap) - 1
-	c.heap[0] = c.heap[last]
-	c.heap[last] = kept{}
-	c.heap = c.heap[:last]
-	c.down()
-	q.waiting--
-	c.raw -= first.raw
-	c.cached -= first.cached
+	first := q.remove(c, 0)
 	c.credit -= first.cost()
 	if len(c.heap) == 0 {
 		c.credit = 0
@@ -196,8 +181,48 @@ func (q *queue) send(i int) kept {
 	return first
 }
 
-func (c *classQueue) down() {
-	for i := 0; ; {
+// withdraw takes out a request that waits, if it does.
+func (q *queue) withdraw(request int32) (kept, bool) {
+	for i := range q.classes {
+		c := &q.classes[i]
+		for at := range c.heap {
+			if c.heap[at].request == request {
+				return q.remove(c, at), true
+			}
+		}
+	}
+	return kept{}, false
+}
+
+// remove takes out the request at a place in the heap of a class.
+func (q *queue) remove(c *classQueue, at int) kept {
+	out, last := c.heap[at], len(c.heap)-1
+	c.heap[at] = c.heap[last]
+	c.heap[last] = kept{}
+	c.heap = c.heap[:last]
+	if at < last {
+		c.down(at)
+		c.up(at)
+	}
+	q.waiting--
+	c.raw -= out.raw
+	c.cached -= out.cached
+	return out
+}
+
+func (c *classQueue) up(i int) {
+	for i > 0 {
+		parent := (i - 1) / 2
+		if !c.heap[i].before(&c.heap[parent]) {
+			return
+		}
+		c.heap[i], c.heap[parent] = c.heap[parent], c.heap[i]
+		i = parent
+	}
+}
+
+func (c *classQueue) down(i int) {
+	for {
 		child := 2*i + 1
 		if child >= len(c.heap) {
 			return

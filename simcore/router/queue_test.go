@@ -1,6 +1,7 @@
 package router
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -170,4 +171,48 @@ func TestQueueLimits(t *testing.T) {
 			t.Errorf("got %v, want %q", err, test.want)
 		}
 	}
+}
+
+// TestWithdrawnRequestsAreGone checks that a kept request can be taken out, that the others go in order as if it had never come,
+// and that one that is not kept cannot.
+func TestWithdrawnRequestsAreGone(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var all, rest queue
+		classes := []Class{{Name: "a", QueuePolicy: QueueFCFS, Quantum: 10}, {Name: "b", QueuePolicy: QueueWSPT, Quantum: 25}}
+		all, rest = newQueue(classes), newQueue(classes)
+		gone := map[int32]bool{}
+		n := rapid.Int32Range(1, 20).Draw(rt, "requests")
+		for request := range n {
+			class := rapid.IntRange(0, 1).Draw(rt, "class")
+			k := kept{request: request, raw: rapid.Int64Range(1, 40).Draw(rt, "tokens")}
+			all.push(class, k, 0, float64(request))
+			if gone[request] = rapid.Bool().Draw(rt, "withdrawn"); !gone[request] {
+				rest.push(class, k, 0, float64(request))
+			}
+		}
+		for _, request := range rapid.Permutation(slices.Sorted(maps.Keys(gone))).Draw(rt, "order") {
+			if !gone[request] {
+				continue
+			}
+			if out, ok := all.withdraw(request); !ok || out.request != request {
+				rt.Fatalf("withdraw %d: %v, %v", request, out.request, ok)
+			}
+			if _, again := all.withdraw(request); again {
+				rt.Fatalf("request %d was withdrawn twice", request)
+			}
+		}
+		for {
+			a, some := all.pop(func(*Class) bool { return true })
+			b, want := rest.pop(func(*Class) bool { return true })
+			if some != want || a.request != b.request {
+				rt.Fatalf("request %d (%v) goes, want %d (%v)", a.request, some, b.request, want)
+			}
+			if !some {
+				break
+			}
+		}
+		if all.waiting != 0 || all.classes[0].raw != 0 || all.classes[1].raw != 0 {
+			rt.Fatalf("%d requests, %d and %d tokens are left", all.waiting, all.classes[0].raw, all.classes[1].raw)
+		}
+	})
 }

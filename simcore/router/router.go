@@ -27,6 +27,9 @@ type Router interface {
 	Overlap(request int32) int32
 	// Waiting is the number of requests that the router keeps.
 	Waiting() int
+	// Withdraw takes out a request that the router keeps, which will not go to any worker. It is false for one that it does
+	// not keep.
+	Withdraw(request int32) bool
 	// Join makes another worker take requests, whose id is above all others'. It returns the kept requests that go now, as
 	// Ended does.
 	Join(nowMs float64, m Member) []Dispatch
@@ -61,9 +64,10 @@ type Environment struct {
 	Stage   Stage
 	// MaxNumBatchedTokens is the token budget of a worker's pass; 0 means no limit.
 	MaxNumBatchedTokens int
-	// Workload holds the requests, Blocks their KV blocks, those that are shared named alike.
+	// Workload holds the requests, Blocks their KV blocks, those that are shared named alike, and Sessions the session of each.
 	Workload *workload.Workload
 	Blocks   *workload.BlockTable
+	Sessions []int32
 	// Index says which blocks the workers hold; nil when they tell nobody.
 	Index *kvcache.Index
 	// Tiers says what the memory tiers below the workers' GPUs have; nil when there are none.

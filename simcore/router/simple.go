@@ -5,11 +5,12 @@ import "math/rand/v2"
 // immediate is the part of a router that never keeps a request and looks at no cache.
 type immediate struct{ roster }
 
-// PrefillDone, Ended, Overlap and Waiting have nothing to tell.
+// PrefillDone, Ended, Overlap, Waiting and Withdraw have nothing to tell.
 func (*immediate) PrefillDone(float64, int32) []Dispatch { return nil }
 func (*immediate) Ended(float64, int32) []Dispatch       { return nil }
 func (*immediate) Overlap(int32) int32                   { return 0 }
 func (*immediate) Waiting() int                          { return 0 }
+func (*immediate) Withdraw(int32) bool                   { return false }
 
 // Join adds a worker to those that take requests, and Leave takes one away.
 func (i *immediate) Join(_ float64, m Member) []Dispatch {
@@ -114,21 +115,26 @@ func (p *powerOfTwo) Arrive(_ float64, request int32) (int32, error) {
 // sessionAffinity keeps each session on one worker, as long as that takes requests.
 type sessionAffinity struct {
 	counter
-	sessionOf []int32  // by request
+	sessionOf []int32  // by request, changed by the runtime where requests come one by one
 	members   []Member // by session; the worker is Queued before its first turn
 }
 
 func newSessionAffinity(env Environment, rng *rand.Rand) *sessionAffinity {
-	w := env.Workload
-	s := &sessionAffinity{counter: newCounter(env, rng), sessionOf: make([]int32, w.Requests()), members: make([]Member, w.Sessions())}
+	s := &sessionAffinity{counter: newCounter(env, rng), sessionOf: env.Sessions, members: make([]Member, env.Workload.Sessions())}
 	for session := range s.members {
 		s.members[session].Worker = Queued
-		for r := w.SessionStart[session]; r < w.SessionStart[session+1]; r++ {
-			s.sessionOf[r] = int32(session)
-		}
 	}
 	return s
 }
+
+// Forgetter is a router that remembers sessions.
+type Forgetter interface {
+	// Forget makes the number of a session that of another one, of which there were no requests so far.
+	Forget(session int32)
+}
+
+// Forget lets the next request of a session go to any worker. See [Forgetter].
+func (s *sessionAffinity) Forget(session int32) { s.members[session].Worker = Queued }
 
 // Arrive picks the worker of the session's earlier turns.
 func (s *sessionAffinity) Arrive(_ float64, request int32) (int32, error) {
@@ -152,15 +158,15 @@ func newPrefixAffinity(c Config, env Environment) *prefixAffinity {
 	return &prefixAffinity{immediate: immediate{newRoster(env.Workers)}, env: env, seed: c.Seed, blocks: (c.PrefixAffinityTokens + size - 1) / size}
 }
 
-// Arrive picks the worker by the id of the last leading block, which stands for everything up to it. A prompt without
+// Arrive picks the worker by the key of the last leading block, which stands for everything up to it. A prompt without
 // a full block is like no other.
 func (p *prefixAffinity) Arrive(_ float64, request int32) (int32, error) {
 	sequence, full := p.env.sequence(request)
-	key := sequence.Private
+	last := sequence.Private
 	if n := min(p.blocks, full); n > 0 {
-		key = sequence.At(n - 1)
+		last = sequence.At(n - 1)
 	}
-	return p.at[p.ready[jumpHash(mix(p.seed^mix(uint64(key))), len(p.ready))]].Worker, nil
+	return p.at[p.ready[jumpHash(mix(p.seed^mix(p.env.Blocks.Key(last))), len(p.ready))]].Worker, nil
 }
 
 // mix is the finaliser of SplitMix64 (Steele, Lea, Flood 2014): it spreads neighbouring numbers over all 64 bits.

@@ -24,6 +24,7 @@ type BlockTable struct {
 
 	prompts  []promptBlocks
 	segments []Segment
+	slots    *slotTable // has the segments and names the ids, of requests that come one by one
 }
 
 // promptBlocks says where the blocks of one request are.
@@ -37,6 +38,9 @@ type promptBlocks struct {
 // Segments returns the sequence ids of a request's known full blocks, in prompt order. They cover the prompt's
 // full blocks and, with planned outputs, those of the output. The slice must not be changed.
 func (t *BlockTable) Segments(request int) []Segment {
+	if t.slots != nil {
+		return t.slots.rows[request]
+	}
 	p := &t.prompts[request]
 	return t.segments[p.segment : p.segment+p.segments]
 }
@@ -47,6 +51,14 @@ func (t *BlockTable) Known(request int) int { return int(t.prompts[request].know
 // Private returns the id of the k-th block after the known ones. Its content is the request's own, so no other
 // request ever has it.
 func (t *BlockTable) Private(request, k int) uint32 { return t.prompts[request].private + uint32(k) }
+
+// Key names a block by its content: by its id, or where ids are used again by what it was called when it came.
+func (t *BlockTable) Key(id uint32) uint64 {
+	if t.slots != nil {
+		return t.slots.key(id)
+	}
+	return uint64(id)
+}
 
 // Select fills into with the rows of some requests, in their order, so that a simulation of those alone finds them
 // side by side in memory. Sequence ids stay as they are.

@@ -8,10 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/servegrid/servegrid/simcore/files"
 )
 
 // detectionBytes is how much of a trace is looked at to tell its format.
@@ -19,9 +19,9 @@ const detectionBytes = 1 << 16
 
 // detect tells the format of a trace by the beginning of its first file with content, and how it shows. What is read of
 // a pipe to find out is kept for the loader.
-func (s *Source) detect(ctx context.Context, files []string) (format, shown string, err error) {
-	for _, path := range files {
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
+func (s *Source) detect(ctx context.Context, paths []string) (format, shown string, err error) {
+	for _, path := range paths {
+		if info, err := s.stat(ctx, path); err == nil && info.Folder {
 			return s.detectFolder(ctx, path)
 		}
 		head, err := s.peek(ctx, path)
@@ -35,23 +35,23 @@ func (s *Source) detect(ctx context.Context, files []string) (format, shown stri
 		if format == "" {
 			return "", "", fmt.Errorf("trace file %s: its format is not recognised: %s; name it with format (--trace-format), one of: %s", path, shown, strings.Join(Formats(), ", "))
 		}
-		return format, fmt.Sprintf("%s is read as %s: %s", filepath.Base(path), format, shown), nil
+		return format, fmt.Sprintf("%s is read as %s: %s", files.Base(path), format, shown), nil
 	}
-	return "", "", fmt.Errorf("trace file %s did not contain any requests", strings.Join(files, ", "))
+	return "", "", fmt.Errorf("trace file %s did not contain any requests", strings.Join(paths, ", "))
 }
 
 // detectFolder looks into the first file of a folder; only WEKA traces are read from folders.
 func (s *Source) detectFolder(ctx context.Context, folder string) (format, shown string, err error) {
-	files, err := wekaFiles([]string{folder})
+	corpus, err := s.wekaFiles(ctx, []string{folder})
 	if err != nil {
 		return "", "", err
 	}
-	head, err := s.peek(ctx, files[0])
+	head, err := s.peek(ctx, corpus[0])
 	if err != nil {
 		return "", "", err
 	}
 	if format, shown = detectFormat(head); format != FormatWeka {
-		return "", "", fmt.Errorf("trace folder %s: %s: %s; only %s traces are read from folders, so name the files in it", folder, files[0], shown, FormatWeka)
+		return "", "", fmt.Errorf("trace folder %s: %s: %s; only %s traces are read from folders, so name the files in it", folder, corpus[0], shown, FormatWeka)
 	}
 	return format, fmt.Sprintf("%s is read as %s: %s", folder, format, shown), nil
 }
@@ -81,7 +81,7 @@ func (s Source) open(ctx context.Context, path string) (io.ReadCloser, error) {
 		delete(s.peeked, path)
 		return file, nil
 	}
-	return openTrace(ctx, path, s.Stdin)
+	return s.openTrace(ctx, path)
 }
 
 // closePeeked closes the files that no loader wanted.

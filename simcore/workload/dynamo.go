@@ -57,6 +57,7 @@ type dynamoRequest struct {
 	input, output  int32
 	prompt         span // of the capture's runs: the blocks of the input
 	answer         span // the blocks of input and output together; empty when they are not known
+	measured       *Measured
 }
 
 type span struct{ from, to int32 }
@@ -123,7 +124,7 @@ func scanDynamo(ctx context.Context, s TraceSpec, src Source) (*dynamoCapture, e
 			return nil, err
 		}
 	}
-	for _, gap := range shardGaps(s.files()) {
+	for _, gap := range src.shardGaps(ctx, s.files()) {
 		c.doubt("%s", gap)
 	}
 	c.sort()
@@ -322,7 +323,7 @@ func (c *dynamoCapture) addRequest(at place, r *dynamoRecord) error {
 	number := int32(len(c.requests))
 	request := dynamoRequest{
 		id: string(r.requestID), model: c.models.same(r.model), at: at, session: session, startMs: r.receivedMs, endMs: r.requestEndMs(),
-		input: int32(r.input), output: int32(r.output), prompt: c.addBlocks(r.hashes),
+		input: int32(r.input), output: int32(r.output), prompt: c.addBlocks(r.hashes), measured: c.measured(r),
 	}
 	if len(r.completion) > 0 {
 		request.answer = c.addBlocks(r.completion)
@@ -441,7 +442,7 @@ func (c *dynamoCapture) checkContexts() {
 	if alone >= 0 && other >= 0 {
 		at := c.requests[alone].at
 		c.rows.add(c.spec.files()[at.file], int(at.line), &fieldError{field: "agent_context",
-			message: fmt.Sprintf("is missing, but %s has one; a replay can't mix requests with and without", c.show(c.requests[other].at))})
+			message: fmt.Sprintf("is missing, but %s has one; a replay can't mix requests with and without; replay the files of each kind by themselves (servegrid capture calls those without NAME-alone)", c.show(c.requests[other].at))})
 	}
 }
 

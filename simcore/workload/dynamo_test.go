@@ -475,7 +475,7 @@ func TestShardGaps(t *testing.T) {
 		for _, name := range strings.Fields(test.given) {
 			paths = append(paths, filepath.Join(dir, name))
 		}
-		got := shardGaps(paths)
+		got := Source{}.shardGaps(t.Context(), paths)
 		if len(got) != len(test.want) {
 			t.Errorf("%s: %q", test.given, got)
 			continue
@@ -486,7 +486,7 @@ func TestShardGaps(t *testing.T) {
 			}
 		}
 	}
-	if got := shardGaps([]string{filepath.Join(dir, "nowhere", "c.000000.jsonl")}); got != nil {
+	if got := (Source{}).shardGaps(t.Context(), []string{filepath.Join(dir, "nowhere", "c.000000.jsonl")}); got != nil {
 		t.Errorf("a file that does not exist gives %q", got)
 	}
 }

@@ -369,7 +369,7 @@ func (l *dynamoLowering) request(number int32) Request {
 	if r.session != noSession {
 		session = l.c.sessions[r.session].name
 	}
-	return Request{ID: r.id, Session: session, Input: int(r.input), Output: int(r.output), Hashes: l.hashes}
+	return Request{ID: r.id, Session: session, Input: int(r.input), Output: int(r.output), Hashes: l.hashes, Measured: r.measured}
 }
 
 // expand appends the names of the blocks of some runs.

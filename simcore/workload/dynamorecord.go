@@ -24,6 +24,9 @@ type dynamoRecord struct {
 	blockSize, input   uint64
 	hashes, completion []uint64
 
+	clientID              []byte // x_request_id, and how it was served
+	ttftMs, itlMs, cached float64
+
 	call               []byte // tool_call_id
 	startedMs, endedMs uint64
 	durationMs         float64
@@ -60,6 +63,9 @@ const (
 	hasSource
 	hasConsumer
 	hasChild
+	hasTTFT
+	hasITL
+	hasCached
 )
 
 func (r *dynamoRecord) has(f dynamoField) bool { return r.seen&f == f }
@@ -113,7 +119,7 @@ func (r *dynamoRecord) contextField(line *jsonLine, key []byte) error {
 	return line.skip()
 }
 
-func (r *dynamoRecord) requestField(line *jsonLine, key []byte) error {
+func (r *dynamoRecord) requestField(line *jsonLine, key []byte) (err error) {
 	switch string(key) {
 	case "request_id":
 		return r.text(line, "request.request_id", hasRequestID, &r.requestID)
@@ -125,6 +131,17 @@ func (r *dynamoRecord) requestField(line *jsonLine, key []byte) error {
 		return r.unixMs(line, "request.request_received_ms", hasReceived, &r.receivedMs)
 	case "total_time_ms":
 		return r.duration(line, "request.total_time_ms", hasTotalTime, &r.totalMs)
+	case "x_request_id":
+		if line.space(); line.at < len(line.data) && line.data[line.at] == '"' {
+			r.clientID, err = line.text()
+			return err
+		}
+	case "ttft_ms":
+		return r.figure(line, hasTTFT, &r.ttftMs)
+	case "avg_itl_ms":
+		return r.figure(line, hasITL, &r.itlMs)
+	case "cached_tokens":
+		return r.figure(line, hasCached, &r.cached)
 	case "replay":
 		return r.part(line, "request.replay", hasReplay, r.replayField)
 	}
@@ -247,6 +264,19 @@ func (r *dynamoRecord) duration(line *jsonLine, name string, field dynamoField, 
 		return &fieldError{name, fmt.Sprint(*to), fmt.Sprintf("must be from 0 to %g ms", maxTimeMs)}
 	}
 	return nil
+}
+
+// figure reads a number of no use to a replay, so what is none is passed over.
+func (r *dynamoRecord) figure(line *jsonLine, field dynamoField, to *float64) error {
+	if line.space(); line.at >= len(line.data) || line.data[line.at] < '0' || line.data[line.at] > '9' {
+		return line.skip()
+	}
+	v, err := line.number("figure")
+	if err == nil {
+		r.seen |= field
+		*to = v
+	}
+	return err
 }
 
 func (r *dynamoRecord) list(line *jsonLine, name string, field dynamoField, to *[]uint64) (err error) {

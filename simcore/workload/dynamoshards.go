@@ -1,12 +1,13 @@
 package workload
 
 import (
+	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
+
+	"github.com/servegrid/servegrid/simcore/files"
 )
 
 // shardName is how a capture names its files: prefix.NNNNNN.jsonl, compressed or not, numbered from 000000.
@@ -14,7 +15,7 @@ var shardName = regexp.MustCompile(`^(.*)\.(\d{6})\.jsonl(?:\.gz|\.zst)?$`)
 
 // shardGaps tells of files of a numbered capture that are missing between those given, and of those that lie beside
 // them without being given.
-func shardGaps(paths []string) []string {
+func (s Source) shardGaps(ctx context.Context, paths []string) []string {
 	given := map[string][]int{}
 	var prefixes []string
 	for _, path := range paths {
@@ -31,7 +32,7 @@ func shardGaps(paths []string) []string {
 	for _, prefix := range prefixes {
 		numbers := given[prefix]
 		slices.Sort(numbers)
-		beside := shardsBeside(prefix)
+		beside := s.shardsBeside(ctx, prefix)
 		for expected, last := 0, slices.Max(append(beside, numbers...)); expected <= last; {
 			if found(numbers, expected) {
 				expected++
@@ -66,23 +67,23 @@ func describeGap(prefix string, from, to int, exists bool) string {
 
 // shardOf splits the path of a numbered capture file into what all files of the capture have in common and its number.
 func shardOf(path string) (prefix string, number int, ok bool) {
-	parts := shardName.FindStringSubmatch(filepath.Base(path))
+	parts := shardName.FindStringSubmatch(files.Base(path))
 	if parts == nil {
 		return "", 0, false
 	}
 	number, err := strconv.Atoi(parts[2])
-	return filepath.Join(filepath.Dir(path), parts[1]), number, err == nil
+	return files.Join(files.Dir(path), parts[1]), number, err == nil
 }
 
 // shardsBeside lists the numbers of the capture's files that exist, in order.
-func shardsBeside(prefix string) []int {
-	entries, err := os.ReadDir(filepath.Dir(prefix))
+func (s Source) shardsBeside(ctx context.Context, prefix string) []int {
+	entries, err := files.Or(s.Files).List(ctx, files.Dir(prefix))
 	if err != nil {
 		return nil // the files given tell what is wrong with the folder
 	}
 	var numbers []int
 	for _, entry := range entries {
-		if of, number, ok := shardOf(filepath.Join(filepath.Dir(prefix), entry.Name())); ok && of == prefix && !entry.IsDir() {
+		if of, number, ok := shardOf(files.Join(files.Dir(prefix), entry.Name)); ok && of == prefix && !entry.Folder {
 			numbers = append(numbers, number)
 		}
 	}

@@ -3,10 +3,10 @@ package workload
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/servegrid/servegrid/simcore/files"
 	"github.com/servegrid/servegrid/simcore/problem"
 )
 
@@ -162,10 +162,10 @@ func (s TraceSpec) files() []string {
 
 // name is what people call the trace: its first file and how many more there are.
 func (s TraceSpec) name() string {
-	files := s.files()
-	name := filepath.Base(files[0])
-	if len(files) > 1 {
-		name = fmt.Sprintf("%s and %d more", name, len(files)-1)
+	paths := s.files()
+	name := files.Base(paths[0])
+	if len(paths) > 1 {
+		name = fmt.Sprintf("%s and %d more", name, len(paths)-1)
 	}
 	return name
 }

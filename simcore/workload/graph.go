@@ -73,6 +73,8 @@ type Graph struct {
 	// Parent holds the session that each session was spawned by, as the source says or an edge does; -1 for none. It is
 	// indexed by session.
 	Parent []int32
+	// Orphans names the sessions whose parent the source names without having any request of it, by that parent.
+	Orphans map[int32]string
 	// RecordedStartMs and RecordedEndMs tell when the request ran in the source, in ms from the source's own zero; NaN
 	// when it does not say.
 	RecordedStartMs, RecordedEndMs []float64
@@ -379,9 +381,16 @@ func (b *GraphBuilder) graph(w *Workload, order, plays []int32) *Graph {
 	for s := range g.Parent {
 		g.Parent[s] = -1
 		first := w.SessionStart[s]
-		if parent, ok := b.requests.bySession[b.extra[order[first]].parent]; ok {
+		named := b.extra[order[first]].parent
+		if parent, ok := b.requests.bySession[named]; ok {
 			g.Parent[s] = parent
 			continue
+		}
+		if named != "" {
+			if g.Orphans == nil {
+				g.Orphans = map[int32]string{}
+			}
+			g.Orphans[int32(s)] = named
 		}
 		for _, e := range g.Edges(first) {
 			if from := w.sessionOf(e.From); e.Relation == Spawn && from != int32(s) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"strings"
 )
 
@@ -59,9 +58,9 @@ func newMooncake(s TraceSpec, src Source) *mooncake {
 // read reads all files; what is wrong with rows is kept.
 func (m *mooncake) read(ctx context.Context) error {
 	for _, path := range m.spec.files() {
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+		if info, err := m.src.stat(ctx, path); path != "-" && err == nil && info.Regular {
 			// About what rows and ids take in text, so that most traces are stored without being moved.
-			size := min(info.Size(), maxGrowth)
+			size := min(info.Size, maxGrowth)
 			m.builder.Grow(int(size / 250))
 		}
 		if err := m.rows.eachLine(ctx, m.src, path, func(_ int, line []byte) error { return m.readLine(line) }); err != nil {

@@ -8,9 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/servegrid/servegrid/simcore/files"
 )
 
 // maxLine bounds one line of a trace, so that a file without line breaks can't take all memory.
@@ -30,32 +31,41 @@ var foreign = []struct {
 	{[]byte("PAR1"), "Parquet"},
 }
 
+// stat says what the path of a trace names.
+func (s Source) stat(ctx context.Context, path string) (files.Info, error) {
+	return files.Or(s.Files).Stat(ctx, path)
+}
+
 // openTrace opens a trace file, or the standard input for "-", and decompresses gzip and zstd by content.
 // Waiting for a pipe ends with the context.
-func openTrace(ctx context.Context, path string, stdin io.Reader) (io.ReadCloser, error) {
+func (s Source) openTrace(ctx context.Context, path string) (io.ReadCloser, error) {
 	var file io.ReadCloser
 	if path == "-" {
-		if stdin == nil {
+		if s.Stdin == nil {
 			return nil, errNoStdin
 		}
-		file = newPatientReader(ctx, func() (io.ReadCloser, error) { return io.NopCloser(stdin), nil })
+		file = newPatientReader(ctx, func() (io.ReadCloser, error) { return io.NopCloser(s.Stdin), nil })
 	} else {
-		info, err := os.Stat(path)
+		info, err := s.stat(ctx, path)
+		open := func() (io.ReadCloser, error) { return files.Or(s.Files).Open(ctx, path) }
 		switch {
-		case err == nil && info.IsDir():
-			return nil, fmt.Errorf("failed to open trace file %s: it is a folder; name the file in it", path)
-		case err == nil && !info.Mode().IsRegular():
-			file = newPatientReader(ctx, func() (io.ReadCloser, error) { return os.Open(path) })
+		case err == nil && info.Folder:
+			return nil, fmt.Errorf("failed to open trace file %s: it is a folder; name the file in it", files.Shown(path))
+		case err == nil && !info.Regular:
+			file = newPatientReader(ctx, open)
 		default:
-			if file, err = os.Open(path); err != nil {
-				return nil, fmt.Errorf("failed to open trace file %s: %w", path, errors.Unwrap(err))
+			if err == nil {
+				file, err = open()
+			}
+			if err != nil {
+				return nil, fmt.Errorf("failed to open trace file %s: %w", files.Shown(path), files.Cause(err))
 			}
 		}
 	}
-	r, err := decompress(file)
+	r, err := decompress(file, s.MaxExpansion)
 	if err != nil {
 		file.Close()
-		return nil, fmt.Errorf("trace file %s: %w", path, err)
+		return nil, fmt.Errorf("trace file %s: %w", files.Shown(path), err)
 	}
 	return r, nil
 }
@@ -74,8 +84,9 @@ func (d decompressed) Close() error {
 	return d.file.Close()
 }
 
-func decompress(file io.ReadCloser) (io.ReadCloser, error) {
-	buffered := bufio.NewReaderSize(file, 1<<16)
+func decompress(file io.ReadCloser, maxExpansion int) (io.ReadCloser, error) {
+	packed := &counted{r: file}
+	buffered := bufio.NewReaderSize(packed, 1<<16)
 	head, err := buffered.Peek(6)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
@@ -86,13 +97,13 @@ func decompress(file io.ReadCloser) (io.ReadCloser, error) {
 		if err != nil {
 			return nil, fmt.Errorf("starts like gzip but is damaged: %w", err)
 		}
-		return decompressed{z, func() { z.Close() }, file}, nil
+		return decompressed{newExpansion(z, packed, maxExpansion), func() { z.Close() }, file}, nil
 	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
 			return nil, fmt.Errorf("starts like zstd but is damaged: %w", err)
 		}
-		return decompressed{z, z.Close, file}, nil
+		return decompressed{newExpansion(z, packed, maxExpansion), z.Close, file}, nil
 	}
 	for _, f := range foreign {
 		if bytes.HasPrefix(head, f.magic) {

@@ -131,6 +131,9 @@ func (w *Workload) copyRequests(out *Workload, requests []int32) {
 		if w.hints != nil {
 			out.hints = append(out.hints, w.hints[r])
 		}
+		if w.measured != nil {
+			out.measured = append(out.measured, w.measured[r])
+		}
 		if planned, ok := w.planned[r]; ok {
 			if out.planned == nil {
 				out.planned = map[int32][]tokenRun{}
@@ -188,12 +191,18 @@ func (g *Graph) of(requests, sessions []int32) *Graph {
 		out.Rank[number[r]] = int32(rank)
 	}
 	session := renumbered(len(g.Parent), sessions)
-	for _, s := range sessions {
+	for at, s := range sessions {
 		parent := g.Parent[s]
 		if parent >= 0 {
 			parent = session[parent]
 		}
 		out.Parent = append(out.Parent, parent)
+		if named, ok := g.Orphans[s]; ok {
+			if out.Orphans == nil {
+				out.Orphans = map[int32]string{}
+			}
+			out.Orphans[int32(at)] = named
+		}
 	}
 	out.connect(edges)
 	return out

@@ -7,6 +7,9 @@ func (w *Workload) SessionLabel(session int) (name string, given bool) {
 	return w.SessionName(session), session < len(w.sessionNames) && w.sessionNames[session] != ""
 }
 
+// SessionOf is the number of the session that a request is in.
+func (w *Workload) SessionOf(request int) int { return int(w.sessionOf(int32(request))) }
+
 // RecordedServiceMs is how long a request took in the source, in ms; 0 when it does not say.
 func (w *Workload) RecordedServiceMs(request int) float64 { return w.recordedService(request) }
 

@@ -8,6 +8,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/servegrid/servegrid/simcore/files"
 	"github.com/servegrid/servegrid/simcore/problem"
 	"github.com/servegrid/servegrid/simcore/rules"
 )
@@ -30,7 +31,8 @@ type Spec struct {
 
 // TraceSpec names a trace file.
 type TraceSpec struct {
-	// Path is the file, plain or compressed with gzip or zstd; "-" is the standard input.
+	// Path is the file or its URL, such as s3://bucket/trace.jsonl, plain or compressed with gzip or zstd; "-" is the standard
+	// input.
 	Path string `json:"path,omitempty"`
 	// Paths are several files, read one after another as if they were one; give either Path or Paths.
 	Paths []string `json:"paths,omitempty"`
@@ -123,6 +125,10 @@ type Source struct {
 	EngineBlockSize int
 	// Stdin is read for the path "-".
 	Stdin io.Reader
+	// MaxExpansion is how many times as large as it is a compressed trace may become; 0 means [DefaultMaxExpansion].
+	MaxExpansion int
+	// Files opens traces; nil means those of this machine, without URLs.
+	Files files.System
 
 	// peeked holds files that were opened to tell the format of a trace, for the loader to go on with.
 	peeked map[string]io.ReadCloser

@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/servegrid/servegrid/simcore/files"
 )
 
 // wekaCorpus reads WEKA traces, which the kv-cache-tester records: one JSON object a conversation, in files that hold one
@@ -38,12 +37,12 @@ const (
 )
 
 func loadWeka(ctx context.Context, s TraceSpec, src Source) (*Workload, error) {
-	files, err := wekaFiles(s.files())
+	corpus, err := src.wekaFiles(ctx, s.files())
 	if err != nil {
 		return nil, err
 	}
-	c := &wekaCorpus{spec: s, src: src, files: files}
-	for i, path := range files {
+	c := &wekaCorpus{spec: s, src: src, files: corpus}
+	for i, path := range corpus {
 		if err := c.readFile(ctx, int32(i), path); err != nil {
 			return nil, err
 		}
@@ -66,34 +65,45 @@ func loadWeka(ctx context.Context, s TraceSpec, src Source) (*Workload, error) {
 
 // wekaFiles lists the files of a corpus: those given, and all .json and .jsonl files in folders, however deep, in order
 // of their paths. Links could make a folder endless, so they are refused there.
-func wekaFiles(paths []string) ([]string, error) {
-	var files []string
+func (s Source) wekaFiles(ctx context.Context, paths []string) ([]string, error) {
+	var found []string
 	for _, path := range paths {
-		info, err := os.Stat(path)
-		if err != nil || !info.IsDir() {
-			files = append(files, path) // if it can't be opened, that shows later
+		info, err := s.stat(ctx, path)
+		if err != nil || !info.Folder {
+			found = append(found, path) // if it can't be opened, that shows later
 			continue
 		}
-		before := len(files)
-		err = filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-				return fmt.Errorf("failed to read folder %s: %w", path, errors.Unwrap(err))
-			case entry.Type()&fs.ModeSymlink != 0:
-				return fmt.Errorf("%s is a symbolic link; a corpus may not contain any, name what it points to", path)
-			case !entry.IsDir() && isWekaFile(entry.Name()):
-				files = append(files, path)
-			}
-			return nil
-		})
-		if err != nil {
+		before := len(found)
+		if err := s.walk(ctx, path, func(file string) { found = append(found, file) }); err != nil {
 			return nil, err
 		}
-		if len(files) == before {
+		if len(found) == before {
 			return nil, fmt.Errorf("folder %s holds no .json or .jsonl files", path)
 		}
 	}
-	return files, nil
+	return found, nil
+}
+
+// walk calls add for the files of a corpus below a folder.
+func (s Source) walk(ctx context.Context, folder string, add func(file string)) error {
+	entries, err := files.Or(s.Files).List(ctx, folder)
+	if err != nil {
+		return fmt.Errorf("failed to read folder %s: %w", folder, files.Cause(err))
+	}
+	for _, entry := range entries {
+		path := files.Join(folder, entry.Name)
+		switch {
+		case entry.Link:
+			return fmt.Errorf("%s is a symbolic link; a corpus may not contain any, name what it points to", path)
+		case entry.Folder:
+			if err := s.walk(ctx, path, add); err != nil {
+				return err
+			}
+		case isWekaFile(entry.Name):
+			add(path)
+		}
+	}
+	return nil
 }
 
 func isWekaFile(name string) bool {

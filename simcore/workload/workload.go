@@ -39,6 +39,8 @@ type Request struct {
 	PlannedOutput []uint32
 	// Hints are what the request tells the router.
 	Hints Hints
+	// Measured is how it was served; nil when the source does not say.
+	Measured *Measured
 }
 
 // tokenRuns writes tokens as runs of equal ones.
@@ -97,6 +99,7 @@ type Workload struct {
 	runs         []Segment // of block names, request by request
 	planned      map[int32][]tokenRun
 	hints        []Hints      // nil when no request has any
+	measured     []*Measured  // nil when the source does not say
 	transcripts  *transcripts // instead of hashes and planned, when turns go on where the one before ended
 
 	chains    func() *chainIndex // made on first use
@@ -124,9 +127,27 @@ func (w *Workload) ID(request int) string {
 	return w.ids[request]
 }
 
+// RequestName is the name of a request in its source, or a UUID made from its number. IDs of weka are those of a conversation, and
+// come after its name.
+func (w *Workload) RequestName(request int) string {
+	id := w.ID(request)
+	switch {
+	case id == "":
+		return fmt.Sprintf("00000000-0000-8000-8000-%012x", request)
+	case w.Format == FormatWeka:
+		return w.Graph.PlayNames[w.Graph.Play[request]] + "/" + id
+	}
+	return id
+}
+
+// SessionNamed reports whether the source names a session.
+func (w *Workload) SessionNamed(session int) bool {
+	return session < len(w.sessionNames) && w.sessionNames[session] != ""
+}
+
 // SessionName returns the source's name of a session, or "request_<n>" for the n-th session without one.
 func (w *Workload) SessionName(session int) string {
-	if session < len(w.sessionNames) && w.sessionNames[session] != "" {
+	if w.SessionNamed(session) {
 		return w.sessionNames[session]
 	}
 	return fmt.Sprintf("request_%d", session+1)
@@ -284,6 +305,12 @@ func (b *Builder) addTurn(r Request, session int32, known bool) {
 		}
 		w.hints = append(w.hints, r.Hints)
 	}
+	if r.Measured != nil || w.measured != nil {
+		for int32(len(w.measured)) < n {
+			w.measured = append(w.measured, nil)
+		}
+		w.measured = append(w.measured, r.Measured)
+	}
 	if r.PlannedOutput != nil {
 		b.plan(n, tokenRuns(r.PlannedOutput))
 	}
@@ -329,6 +356,7 @@ func (b *Builder) build(finish func(w *Workload, order []int32)) (*Workload, err
 	if !b.multiTurn {
 		w.Input, w.Output, w.ArrivalMs, w.DelayMs = src.Input, src.Output, src.ArrivalMs, src.DelayMs
 		w.ids, w.runStart, w.runs, w.planned, w.hints = src.ids, src.runStart, src.runs, src.planned, src.hints
+		w.measured = src.measured
 	}
 	if b.multiTurn || finish != nil {
 		order := b.order(w)
@@ -368,6 +396,9 @@ func (b *Builder) regroup(w *Workload, order []int32) {
 	if src.hints != nil {
 		w.hints = make([]Hints, n)
 	}
+	if src.measured != nil {
+		w.measured = make([]*Measured, n)
+	}
 	if src.planned != nil {
 		w.planned = make(map[int32][]tokenRun, len(src.planned))
 	}
@@ -381,6 +412,9 @@ func (b *Builder) regroup(w *Workload, order []int32) {
 		}
 		if src.hints != nil {
 			w.hints[i] = src.hints[old]
+		}
+		if src.measured != nil {
+			w.measured[i] = src.measured[old]
 		}
 		if p, ok := src.planned[old]; ok {
 			w.planned[int32(i)] = p

@@ -45,6 +45,7 @@ type Hierarchy struct {
 	// exclusive says that blocks are copied down as they leave the GPU, so that host memory need not have those that come
 	// back. Otherwise they were copied when their request was complete, and host memory keeps them.
 	exclusive bool
+	endless   bool
 
 	ids       uint32
 	hosts     []*store // by worker
@@ -87,6 +88,8 @@ type Deployment struct {
 	BlockTokens, BytesPerToken int
 	// IDs is the number of sequence ids: all are below it.
 	IDs uint32
+	// Endless says that requests come without end, so that there is no report and nothing is kept for one.
+	Endless bool
 }
 
 // transfer is some blocks on a link.
@@ -108,6 +111,7 @@ func New(cfg Config, d Deployment) *Hierarchy {
 		workersPerNode: cfg.WorkersPerNode,
 		exclusive:      cfg.OffloadPolicy == OffloadOnEvict,
 		next:           math.Inf(1),
+		endless:        d.Endless,
 	}
 	if h.workersPerNode == 0 {
 		h.workersPerNode = d.Workers

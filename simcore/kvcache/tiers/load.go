@@ -178,8 +178,9 @@ func (h *Hierarchy) partLoaded(id int32, now float64) {
 		return
 	}
 	h.loaded = append(h.loaded, Loaded{Worker: l.worker, Request: l.request, AtMs: now})
-	h.waits.Add(now - l.startMs)
-	h.waited++
+	if h.waited++; !h.endless {
+		h.waits.Add(now - l.startMs)
+	}
 	h.finishLoad(id)
 }
 

@@ -1,8 +1,10 @@
 package tiers
 
+import "github.com/servegrid/servegrid/simcore/workload"
+
 const (
-	pageBits = 6
-	pageSize = 1 << pageBits
+	pageBits = workload.PageBits
+	pageSize = workload.PageSize
 	pageMask = pageSize - 1
 )
 

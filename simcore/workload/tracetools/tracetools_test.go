@@ -322,6 +322,13 @@ func TestWekaRefuses(t *testing.T) {
 	if _, _, err := writtenFolder(read(t, []byte(cousins)), ""); err == nil || !strings.Contains(err.Error(), "session other waits for session main, which is neither its subagent nor the one that spawned it") {
 		t.Error(err)
 	}
+	orphan, err := os.ReadFile("../testdata/dynamo/dy_parentmissing.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files, _, err := writtenFolder(read(t, orphan), ""); err == nil || !strings.Contains(err.Error(), "is a subagent of session ghost, of which the trace has no request") || len(files) > 0 {
+		t.Errorf("%v %v", err, files)
+	}
 	two := header + "\n" + row("a", "main", "") + strings.Replace(row("b", "../else where", ""), `"p"`, `"q"`, 1)
 	files, notes, err := writtenFolder(read(t, []byte(two)), "")
 	if err != nil || len(files) != 2 || !strings.Contains(files["2-_else_where.json"], `"hash_id_scope":"global"`) {

@@ -136,6 +136,12 @@ func (k *wekaWriter) findParents() error {
 			}
 		}
 	}
+	for s := range int32(w.Sessions()) {
+		if parent, ok := w.Graph.Orphans[s]; ok {
+			return fmt.Errorf("session %s is a subagent of session %s, of which the trace has no request; weka traces cannot say that, and would show it as a conversation of its own; convert to agentic_mooncake instead",
+				w.SessionName(int(s)), parent)
+		}
+	}
 	for s := range w.Sessions() {
 		if path := k.path(int32(s)); len(path) > 2 {
 			return fmt.Errorf("session %s is a subagent of a subagent, which weka traces cannot say; convert to agentic_mooncake instead", strings.Join(path, " > "))

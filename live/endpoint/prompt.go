@@ -1,0 +1,92 @@
+package endpoint
+
+import (
+	"sync"
+
+	"github.com/servegrid/servegrid/live/openai"
+	"github.com/servegrid/servegrid/live/tokens"
+	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/simcore/workload"
+)
+
+// answerPlan is what the answer to a request will be.
+type answerPlan struct {
+	// input is the length of the prompt, text the tokens of the answer.
+	input int
+	text  []uint32
+	// thoughts counts the tokens of text, from its beginning, that are the model's thoughts.
+	thoughts int
+	// whole says that the answer ends by itself, and not because the request bounds it.
+	whole bool
+	// blocks are the KV blocks of prompt and answer.
+	blocks []uint64
+	hints  workload.Hints
+}
+
+// tokenBuffers are those in which prompts are tokenized.
+var tokenBuffers = sync.Pool{New: func() any { return new([]uint32) }}
+
+// plan tokenizes the prompt of a request and makes its answer: the text depends on the prompt and the seeds alone, and is known to
+// the deployment beforehand, so that the next turn of a conversation finds its KV blocks.
+func (s *Server) plan(r *asked) (answerPlan, *refusal) {
+	buf := tokenBuffers.Get().(*[]uint32)
+	defer func() {
+		if cap(*buf) <= maxKept {
+			tokenBuffers.Put(buf)
+		}
+	}()
+	prompt, err := tokens.AppendRequest(s.opt.Tokenizer, (*buf)[:0], &r.Request)
+	*buf = prompt
+	if err != nil {
+		return answerPlan{}, badRequest("", "%v.", err)
+	}
+	if len(prompt) == 0 {
+		return answerPlan{}, badRequest("prompt", "The prompt is empty.")
+	}
+	seed := s.answerSeed(prompt, &r.Request)
+	output, whole, refused := s.outputLength(len(prompt), seed, &r.Request)
+	if refused != nil {
+		return answerPlan{}, refused
+	}
+	p := answerPlan{input: len(prompt), whole: whole, text: s.opt.Tokenizer.Fill(seed, output), hints: r.hints()}
+	if len(r.Messages) > 0 {
+		p.thoughts = int(s.opt.ReasoningShare * float64(output))
+	}
+	*buf = append(prompt, p.text...)
+	p.blocks = tokens.Hashes(*buf, s.block)
+	return p, nil
+}
+
+// answerSeed is what the text of an answer depends on.
+func (s *Server) answerSeed(prompt []uint32, r *openai.Request) uint64 {
+	seed := tokens.Hashes(prompt, len(prompt))[0] ^ s.opt.Seed*0x9e3779b97f4a7c15
+	if r.Seed != nil {
+		seed ^= uint64(*r.Seed) * 0xd1b54a32d192ed03
+	}
+	return seed
+}
+
+// outputLength is how many tokens the answer has, and whether it then ends by itself.
+func (s *Server) outputLength(input int, seed uint64, r *openai.Request) (output int, whole bool, refused *refusal) {
+	room := s.limit - input
+	if room < 1 {
+		return 0, false, badRequest("messages", "This model's maximum context length is %d tokens. However, your request has %d input tokens. Please reduce the length of the input.", s.limit, input)
+	}
+	if most := maxTokens(r); most != nil {
+		if *most > room {
+			return 0, false, badRequest("max_tokens", "'max_tokens' or 'max_completion_tokens' is too large: %d. This model's maximum context length is %d tokens and your request has %d input tokens (%d > %d - %d).",
+				*most, s.limit, input, *most, s.limit, input)
+		}
+		return *most, false, nil
+	}
+	output = max(s.opt.OutputTokens.draw(seed), r.MinTokens)
+	if output >= room {
+		return room, false, nil
+	}
+	return output, !r.IgnoreEOS, nil
+}
+
+// request is what the deployment is asked for.
+func (p *answerPlan) request(session string) simcore.OnlineRequest {
+	return simcore.OnlineRequest{Input: p.input, Output: len(p.text), Blocks: p.blocks, Session: session, Hints: p.hints}
+}

@@ -1,0 +1,184 @@
+// Package realtime lets a simulated deployment answer as time passes.
+//
+// Simulated time follows the clock and is never ahead of it: what happens is simulated at its exact time and told as soon as
+// that has come, so that a late timer delays what is told and nothing else.
+//
+// Read deployment.go for what a server sees, loop.go for the goroutine that simulates, stream.go for what a reader gets.
+package realtime
+
+import (
+	"errors"
+	"math"
+	"sync"
+
+	"github.com/servegrid/servegrid/simcore"
+)
+
+// ErrFull is the error of a request for which the deployment has no room, and ErrClosed that of one that a closed deployment
+// does not serve any more.
+var (
+	ErrFull   = errors.New("the deployment holds as many requests as it can")
+	ErrClosed = errors.New("the deployment is closed")
+)
+
+// Options say how time passes.
+type Options struct {
+	// Speedup is how many simulated ms pass in a real one; 0 means 1.
+	Speedup float64
+	// MaxRequests is how many requests it holds at once; 0 means 16384.
+	MaxRequests int
+}
+
+// defaultRequests is how many requests a deployment holds at once, unless it is told.
+const defaultRequests = 16384
+
+// Deployment is a simulated deployment in real time, safe for concurrent use.
+type Deployment struct {
+	clock   clock
+	speedup float64
+	most    int
+	wake    chan struct{} // has an element when there is something in inbox, or the deployment is closed
+	done    chan struct{} // closed when the loop has ended
+
+	mu    sync.Mutex // guards what follows
+	inbox []command
+	// earliestMs is when a command can be at the earliest: after what was simulated, and after the command before.
+	earliestMs float64
+	underWay   int
+	closed     bool
+	err        error // why it was closed, unless somebody closed it
+
+	simulating sync.Mutex // guards what follows; the loop has it while it simulates
+	online     *simcore.Online
+	streams    []*Stream // by number of the request
+	waiting    []command // requests for which there is no room yet
+	touched    []*Stream // those of which something was told since the readers were woken
+	spare      []command
+	late       lateness
+	counts     Snapshot
+}
+
+// command is something for the loop to do at a time.
+type command struct {
+	stream  *Stream
+	request simcore.OnlineRequest
+	atMs    float64
+	cancel  bool
+}
+
+// New starts a deployment. Close ends it. An invalid configuration is a problem.List.
+func New(cfg simcore.Config, opt Options) (*Deployment, error) {
+	d, err := newDeployment(cfg, opt, newRealClock())
+	if err != nil {
+		return nil, err
+	}
+	go d.run()
+	return d, nil
+}
+
+// newDeployment returns a deployment whose loop does not run yet.
+func newDeployment(cfg simcore.Config, opt Options, c clock) (*Deployment, error) {
+	d := &Deployment{clock: c, speedup: opt.Speedup, most: opt.MaxRequests, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	if d.speedup == 0 {
+		d.speedup = 1
+	}
+	if d.most == 0 {
+		d.most = defaultRequests
+	}
+	// A request that has ended may still hold a source of its hand-off, so there is more room than for those under way.
+	slots := 2 * d.most
+	d.streams = make([]*Stream, slots)
+	var err error
+	d.online, err = simcore.NewOnline(cfg, slots, d.hear)
+	return d, err
+}
+
+// Submit lets a request arrive now. Its events come on the returned stream. The error is ErrFull or ErrClosed.
+func (d *Deployment) Submit(r simcore.OnlineRequest) (*Stream, error) {
+	return d.SubmitAt(r, math.Inf(1))
+}
+
+// SubmitAt is Submit for who is late: the request arrives at a simulated time that has come already, or as soon after it as is not
+// simulated yet, and no earlier than any that was submitted before.
+func (d *Deployment) SubmitAt(r simcore.OnlineRequest, atMs float64) (*Stream, error) {
+	s := &Stream{d: d, ready: make(chan struct{}, 1)}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.closed:
+		return nil, ErrClosed
+	case d.underWay >= d.most:
+		return nil, ErrFull
+	}
+	d.underWay++
+	d.send(command{stream: s, request: r, atMs: atMs})
+	return s, nil
+}
+
+// send hands a command to the loop. The caller holds mu, so that commands come in order of time.
+func (d *Deployment) send(c command) {
+	c.atMs = max(d.earliestMs, min(c.atMs, d.NowMs()))
+	d.earliestMs = c.atMs
+	d.inbox = append(d.inbox, c)
+	d.notify()
+}
+
+func (d *Deployment) notify() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Snapshot is the state of a deployment and what it counted since the start.
+type Snapshot struct {
+	// NowMs is the simulated time.
+	NowMs float64
+	// Submitted, Completed, Rejected, Failed and Cancelled count requests; UnderWay are those that have not ended, and Kept
+	// those of them that wait in a router.
+	Submitted, Completed, Rejected, Failed, Cancelled int64
+	UnderWay, Kept                                    int
+	// PromptTokens counts those of requests whose first token came, CachedTokens those of them that were in the prefix cache,
+	// and OutputTokens all output tokens.
+	PromptTokens, CachedTokens, OutputTokens int64
+	// Workers are in the order of their pools.
+	Workers []simcore.OnlineWorker
+	// Lateness is how long after their time events were told.
+	Lateness Lateness
+}
+
+// NowMs is the simulated time, which begins at 0.
+func (d *Deployment) NowMs() float64 { return d.simulatedMs(d.clock.elapsed()) }
+
+// Snapshot is the state of the workers and the counters since the start.
+func (d *Deployment) Snapshot() Snapshot {
+	d.simulating.Lock()
+	defer d.simulating.Unlock()
+	out := d.counts
+	out.NowMs = d.NowMs()
+	out.UnderWay = int(out.Submitted - out.Completed - out.Rejected - out.Failed - out.Cancelled)
+	out.Kept = d.online.Kept()
+	out.Workers = append([]simcore.OnlineWorker(nil), d.online.Workers()...)
+	out.Lateness = d.late.summary()
+	return out
+}
+
+// Close ends the deployment. Streams that are under way get ErrClosed. The error says why the deployment had ended before, if it
+// had.
+func (d *Deployment) Close() error {
+	d.end(nil)
+	<-d.done
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.err
+}
+
+// end makes the loop end.
+func (d *Deployment) end(err error) {
+	d.mu.Lock()
+	if !d.closed {
+		d.closed, d.err = true, err
+	}
+	d.mu.Unlock()
+	d.notify()
+}

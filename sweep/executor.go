@@ -1,0 +1,119 @@
+package sweep
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/results"
+	"github.com/servegrid/servegrid/simcore"
+)
+
+// Executor simulates the points of a sweep elsewhere, such as on workers behind a queue. [Run] and [Search] use it in
+// place of their own pool. Everything else stays as it is: the journal, the results file, what is reused.
+type Executor interface {
+	// Submit hands a point over and returns once it is on its way. It waits while too many points are out, and the first time
+	// until Receive has returned what earlier sessions of the sweep left. The workload may not be used afterwards. An error
+	// ends the sweep with what is finished.
+	Submit(ctx context.Context, job Job) error
+	// Receive waits for points that are finished, in any order, more than once or of an earlier session of the sweep. It is
+	// called by one goroutine at a time until its context is cancelled. An error ends the sweep.
+	Receive(ctx context.Context) (Delivery, error)
+}
+
+// Delivery is finished points that arrived together.
+type Delivery struct {
+	// Lines are the rows as [EncodeRows] writes them.
+	Lines []byte
+	// Kept is called once no row of the delivery is needed any more: all are on the disk or of no use.
+	Kept func()
+}
+
+// startReceiving takes in what the executor delivers, until stopReceiving.
+func (s *session) startReceiving() {
+	var ctx context.Context
+	ctx, s.stopReceiving = context.WithCancel(s.ctx)
+	s.received = make(chan struct{})
+	go func() {
+		defer close(s.received)
+		for {
+			delivery, err := s.opt.Executor.Receive(ctx)
+			if err == nil {
+				err = s.take(delivery)
+			}
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil {
+				s.stop(&EnvironmentError{err})
+				return
+			}
+		}
+	}()
+}
+
+// take commits the rows of a delivery that are news.
+func (s *session) take(d Delivery) error {
+	rows, err := decodeRows(d.Lines, s.opt.semanticVersion)
+	if err != nil {
+		d.Kept() // it would not be better the next time
+		return err
+	}
+	for i := range rows {
+		if s.ledger.wants(&rows[i]) {
+			s.commit.submit(rows[i])
+		}
+	}
+	s.commit.notify(d.Kept)
+	return nil
+}
+
+// Simulate simulates one point as [Run] does: with the job's timeout and bounds, and with an error or a panic as a row.
+// It returns an error when nothing can be said about the point: the context was cancelled, or an [EnvironmentError].
+func Simulate(ctx context.Context, job Job, simulate func(context.Context, Job) (*simcore.Report, error)) (results.Row, error) {
+	opt, err := Options{Simulate: simulate}.withDefaults()
+	if err != nil {
+		return results.Row{}, err
+	}
+	row, ok, err := simulatePoint(ctx, job, &opt)
+	if err == nil && !ok {
+		err = context.Cause(ctx)
+	}
+	return row, err
+}
+
+// EncodeRows writes rows as lines of a journal, with its header, which says whose metrics they are.
+func EncodeRows(rows []results.Row) ([]byte, error) {
+	buf, err := appendLine(nil, header{Journal: journalMark, Format: journalFormat, Simulator: simcore.SemanticVersion, Metrics: metricNames()})
+	for i := range rows {
+		if err != nil {
+			break
+		}
+		buf, err = appendRecord(buf, &rows[i])
+	}
+	return buf, err
+}
+
+// decodeRows reads what [EncodeRows] wrote. Rows of another simulator are an error; so is a damaged line, since nothing may
+// be cut off on the way.
+func decodeRows(lines []byte, semanticVersion string) ([]results.Row, error) {
+	j, err := readJournal(bytes.NewReader(lines), metricNames())
+	if err != nil {
+		return nil, err
+	}
+	if j.size == 0 || j.damaged > 0 || j.size != int64(len(lines)) {
+		return nil, fmt.Errorf("finished points are damaged: %d of %d bytes can be read", j.size, len(lines))
+	}
+	rows := make([]results.Row, 0, len(j.results))
+	for _, id := range slices.Sorted(maps.Keys(j.results)) {
+		s := j.results[id]
+		if !s.usable(semanticVersion) {
+			return nil, fmt.Errorf("finished points come from version %q of the simulator; this one is %q", s.simulator, semanticVersion)
+		}
+		rows = append(rows, s.row(gridspec.Point{}))
+	}
+	return rows, nil
+}

@@ -1,0 +1,105 @@
+package queue
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/servegrid/servegrid/results"
+	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/sweep"
+)
+
+// named gives a folder's sweep a name in the queue.
+func named(t *testing.T, dir, name string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, TokenFile), []byte(name+"\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sendLate sends a row of a point as a worker that was thought lost does.
+func sendLate(t *testing.T, conn *Connection, sweepName string) {
+	t.Helper()
+	row := sweep.FailedRow(strings.Repeat("ab", 16), "aa", sweep.ReasonTimeout, "late")
+	lines, err := sweep.EncodeRows([]results.Row{row})
+	if err == nil {
+		err = objects{conn}.Put(t.Context(), producedName(sweepName, row.ID, "requests"), strings.NewReader("made"))
+	}
+	if err == nil {
+		_, err = conn.js.Publish(t.Context(), conn.parts(sweepName), lines)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What comes for a sweep that has ended is removed by the next one; what waits for one that was interrupted stays.
+func TestLateParts(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	conn := s.connect("a")
+	startWorker(t, s.connect("a"))
+	points := testPoints(t, 2)
+	first := t.TempDir()
+	named(t, first, "ended-one")
+	testSweep{t: t, conn: conn, dir: first}.mustRun(points)
+	if name, err := readToken(first); name != "" || err != nil {
+		t.Errorf("a sweep that has all its rows keeps the name %q, %v", name, err)
+	}
+	sendLate(t, conn, "ended-one")
+	sendLate(t, conn, "interrupted-one")
+
+	testSweep{t: t, conn: conn, dir: t.TempDir()}.mustRun(points)
+	subjects, err := conn.subjects(t.Context(), conn.partsStream(), conn.allParts())
+	if err != nil || len(subjects) != 1 || subjects[conn.parts("interrupted-one")] != 1 {
+		t.Errorf("parts %v, error %v", subjects, err)
+	}
+	for name, want := range map[string]bool{"ended-one": false, "interrupted-one": true} {
+		has, err := objects{conn}.Has(t.Context(), producedName(name, strings.Repeat("ab", 16), "requests"))
+		if has != want || err != nil {
+			t.Errorf("the file of %s is there: %v, error %v", name, has, err)
+		}
+	}
+}
+
+// Two sweeps of one name, such as that of a copied folder, do not withdraw each other's points: the second says what is wrong.
+func TestCopiedFolder(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	conn := s.connect("a")
+	points := testPoints(t, 4)
+	first, second := t.TempDir(), t.TempDir()
+	named(t, first, "one-name")
+	named(t, second, "one-name")
+	goOn, begun := make(chan struct{}), make(chan struct{}, len(points))
+	startWorker(t, s.connect("a"), func(o *WorkerOptions) {
+		o.Simulate = func(ctx context.Context, job sweep.Job, _ []string, _ func(string, func(io.Writer) error) error) (*simcore.Report, error) {
+			begun <- struct{}{}
+			<-goOn
+			return reallySimulate(ctx, job)
+		}
+	})
+	done := make(chan sweep.Outcome, 1)
+	go func() {
+		out, err := testSweep{t: t, conn: conn, dir: first}.run(t.Context(), points)
+		if err != nil {
+			t.Error(err)
+		}
+		done <- out
+	}()
+	<-begun
+	soon := func(o *CoordinatorOptions) { o.aloneFor = time.Millisecond }
+	_, err := testSweep{t: t, conn: s.connect("a"), dir: second, change: soon}.run(t.Context(), points)
+	if err == nil || !strings.Contains(err.Error(), "the folder was copied") {
+		t.Errorf("error %v", err)
+	}
+	close(goOn)
+	if diff := sameRows(locally(t, points), (<-done).Rows); diff != "" {
+		t.Errorf("rows (-local +queue):\n%s", diff)
+	}
+}

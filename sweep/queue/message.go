@@ -1,0 +1,140 @@
+package queue
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"time"
+	"unicode/utf8"
+)
+
+// messageFormat is the version of the encoding of messages. A worker refuses those of a later one.
+const messageFormat = 1
+
+// Message is one point to simulate, as it travels to a worker. It holds no paths: files have a digest and a name, and are below
+// a folder of the worker. Whoever reads it can check it: the point of Spec has the content ID that the message says, with the
+// digest of its workload.
+type Message struct {
+	// Format is the version of the encoding.
+	Format int `json:"format"`
+	// Simulator is the semantic version of the simulator that the result must come from.
+	Simulator string `json:"simulator"`
+	// Sweep is the sweep's name in the queue.
+	Sweep string `json:"sweep"`
+	// ID is the content ID of the point.
+	ID string `json:"id"`
+	// WorkloadDigest identifies the requests.
+	WorkloadDigest string `json:"workload_digest"`
+	// Replicate is the number of the replicate; it is not in Spec.
+	Replicate int `json:"replicate,omitempty"`
+	// Spec is the point as gridspec.Point.Portable writes it.
+	Spec string `json:"spec"`
+	// Files are those that Spec names.
+	Files []File `json:"files,omitempty"`
+	// Timeout bounds the wall time of the simulation; 0 means no limit. It is in nanoseconds on the way.
+	Timeout time.Duration `json:"timeout_ns,omitempty"`
+	// StopLost ends the simulation as soon as a bound of the point's SLA can no longer hold.
+	StopLost bool `json:"stop_lost,omitempty"`
+	// Kept names the kinds of files that the worker shall make of the point, such as "requests".
+	Kept []string `json:"kept,omitempty"`
+}
+
+// File is a file, or a folder of files, that points name. It is stored once by what is in it.
+type File struct {
+	// Digest is the SHA-256 of its content in hex; of a folder, that of its list of files.
+	Digest string `json:"sha256"`
+	// Name is what it is called below the folder of its digest. Formats are told by it.
+	Name string `json:"name"`
+	// Size is how long it is, in bytes; of a folder, the sum of its files.
+	Size int64 `json:"size"`
+	// Folder says that it is a folder.
+	Folder bool `json:"folder,omitempty"`
+}
+
+// Path is what stands for the file in a portable spec, below the folder of a worker.
+func (f File) Path() string { return f.Digest + "/" + f.Name }
+
+// The bounds of a message.
+const (
+	maxFiles     = 4096
+	maxFileSize  = 1 << 40
+	maxReplicate = 1 << 20
+	maxKinds     = 8
+)
+
+var (
+	idText     = regexp.MustCompile(`^[0-9a-f]{32}$`)
+	digestText = regexp.MustCompile(`^[0-9a-f]{1,64}$`)
+	sha256Text = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	nameText   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
+	kindText   = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
+)
+
+// Encode writes the message, or says what is wrong with it.
+func (m *Message) Encode() ([]byte, error) {
+	if m.Format == 0 {
+		m.Format = messageFormat
+	}
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(m)
+	if err == nil && len(data) > maxPointMessage {
+		err = fmt.Errorf("the point takes %d bytes as a message, more than the %d that are allowed; put long lists of its settings into a file", len(data), maxPointMessage)
+	}
+	return data, err
+}
+
+// DecodeMessage reads a message of any origin. The error lists all that is wrong with it.
+func DecodeMessage(data []byte) (*Message, error) {
+	if len(data) > maxPointMessage {
+		return nil, fmt.Errorf("a message of %d bytes is longer than the %d that are allowed", len(data), maxPointMessage)
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	m := new(Message)
+	if err := d.Decode(m); err != nil {
+		return nil, fmt.Errorf("a message that cannot be read: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("a message with something behind its end")
+	}
+	return m, m.check()
+}
+
+// check returns all that is wrong.
+func (m *Message) check() error {
+	var errs []error
+	bad := func(ok bool, field string, value any, allowed string) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("message: %s: %.200q is not allowed; %s", field, fmt.Sprint(value), allowed))
+		}
+	}
+	bad(m.Format == messageFormat, "format", m.Format, fmt.Sprintf("this program knows %d", messageFormat))
+	bad(m.Simulator != "" && len(m.Simulator) <= 64 && utf8.ValidString(m.Simulator), "simulator", m.Simulator, "it is a version of up to 64 bytes")
+	bad(checkToken("sweep", m.Sweep) == nil, "sweep", m.Sweep, "it is a name of small letters, digits and dashes")
+	bad(idText.MatchString(m.ID), "id", m.ID, "it is 32 hex digits")
+	bad(digestText.MatchString(m.WorkloadDigest), "workload_digest", m.WorkloadDigest, "it is up to 64 hex digits")
+	bad(m.Replicate >= 0 && m.Replicate <= maxReplicate, "replicate", m.Replicate, "it counts from 0")
+	bad(m.Spec != "" && utf8.ValidString(m.Spec), "spec", m.Spec, "it is a spec as YAML")
+	bad(m.Timeout >= 0, "timeout_ns", m.Timeout, "it is 0 or more")
+	bad(len(m.Files) <= maxFiles, "files", len(m.Files), fmt.Sprintf("at most %d", maxFiles))
+	bad(len(m.Kept) <= maxKinds, "kept", len(m.Kept), fmt.Sprintf("at most %d", maxKinds))
+	for i, kind := range m.Kept {
+		bad(i >= maxKinds || kindText.MatchString(kind) && !slices.Contains(m.Kept[:i], kind), fmt.Sprintf("kept[%d]", i), kind, "it is a word of small letters, once")
+	}
+	seen := map[string]bool{}
+	for i, f := range m.Files[:min(len(m.Files), maxFiles)] {
+		at := fmt.Sprintf("files[%d]", i)
+		bad(sha256Text.MatchString(f.Digest), at+".sha256", f.Digest, "it is 64 hex digits")
+		bad(nameText.MatchString(f.Name), at+".name", f.Name, "it is a name of letters, digits, dots, dashes and underscores, without folders")
+		bad(f.Size >= 0 && f.Size <= maxFileSize, at+".size", f.Size, fmt.Sprintf("it is up to %d bytes", int64(maxFileSize)))
+		bad(!seen[f.Path()], at, f.Path(), "it is there already")
+		seen[f.Path()] = true
+	}
+	return errors.Join(errs...)
+}

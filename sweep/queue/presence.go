@@ -1,0 +1,81 @@
+package queue
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// presence is what a worker says about itself, under a key of its version and a random name.
+type presence struct {
+	Host      string    `json:"host"`
+	PID       int       `json:"pid"`
+	Jobs      int       `json:"jobs"`
+	Simulator string    `json:"simulator"`
+	Started   time.Time `json:"started"`
+	// Points counts the points that it simulated, and Seconds is what one takes, the mean over the last ones.
+	Points  int     `json:"points"`
+	Seconds float64 `json:"seconds"`
+}
+
+// leaveTime bounds how long a worker that ends tries to say so.
+const leaveTime = 2 * time.Second
+
+// bePresent says again and again that a worker is there, until the context ends; then that it is not. That it cannot say so is no
+// reason to stop: who is silent counts as gone after a while.
+func (c *Connection) bePresent(ctx context.Context, name string, say func() presence) {
+	subject := "$KV." + c.workersBucket() + "." + versionToken(thisVersion) + "." + name
+	tick := time.NewTicker(presenceTTL / 3)
+	defer tick.Stop()
+	for {
+		text, err := json.Marshal(say())
+		if err != nil {
+			return
+		}
+		_ = c.ask(ctx, func(ctx context.Context) error {
+			_, err := c.js.Publish(ctx, subject, text)
+			return err
+		})
+		select {
+		case <-ctx.Done():
+			if c.nc.IsConnected() {
+				timed, stop := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
+				_ = c.purge(timed, c.workersStream(), subject) // a mark in its place would count as a worker
+				stop()
+			}
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// workersThere counts the workers by the token of their version.
+func (c *Connection) workersThere(ctx context.Context) (map[string]int, error) {
+	prefix := "$KV." + c.workersBucket() + "."
+	info, err := c.streamInfo(ctx, c.workersStream(), prefix+">")
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return map[string]int{}, nil
+	}
+	if err != nil {
+		return nil, serverError("the bucket "+c.workersBucket(), err)
+	}
+	there := map[string]int{}
+	for subject := range info.State.Subjects {
+		version, _, _ := strings.Cut(strings.TrimPrefix(subject, prefix), ".")
+		there[version]++
+	}
+	return there, nil
+}
+
+// randomToken is a name that nobody else has.
+func randomToken() string {
+	var b [12]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}

@@ -1,0 +1,36 @@
+package queue
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	// An object store of nats.go 1.55 forgets this goroutine when a file is stored before it has begun.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/nats-io/nats.go/jetstream.(*jetStream).resetPendingAcksOnReconnect"))
+}
+
+// A sweep through the queue has the rows of one on this machine, and leaves nothing behind.
+func TestSweepThroughQueue(t *testing.T) {
+	s := startServer(t)
+	conn := s.connectOnly("team-a")
+	if err := conn.Prepare(t.Context(), Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	points := testPoints(t, 50)
+	var seen counter
+	observe := func(o *WorkerOptions) { o.Observer = &seen }
+	startWorker(t, s.connectOnly("team-a"), observe)
+	startWorker(t, s.connectOnly("team-a"), observe)
+	out := testSweep{t: t, conn: conn, dir: t.TempDir()}.mustRun(points)
+	if diff := sameRows(locally(t, points), out.Rows); diff != "" {
+		t.Fatalf("rows (-local +queue):\n%s", diff)
+	}
+	if out.Counts.Simulated != 50 || seen.received.Load() != 50 || seen.redelivered.Load() != 0 {
+		t.Errorf("counts %+v; %d points received, %d again", out.Counts, seen.received.Load(), seen.redelivered.Load())
+	}
+	if state, err := conn.Seen(t.Context()); err != nil || state.Streams[0].Messages != 0 || state.Streams[1].Messages != 0 {
+		t.Errorf("left behind: %+v, %v", state, err)
+	}
+}

@@ -1,0 +1,349 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/servegrid/servegrid/results"
+	"github.com/servegrid/servegrid/sweep"
+)
+
+// receiver pulls the finished points of a sweep.
+type receiver struct {
+	conn     *Connection
+	sweep    string
+	consumer jetstream.Consumer
+	batch    jetstream.MessageBatch
+	stop     context.CancelFunc
+	asked    context.Context // of the current request; it ends with the connection
+	// stale says that the server may think of parts as delivered that never came.
+	stale bool
+}
+
+const (
+	// fetchTime is how long one request for messages lasts, partsAtOnce how many it asks for.
+	fetchTime   = 20 * time.Second
+	partsAtOnce = 64
+	// partAckWait is how long a part may take from its delivery to the disk.
+	partAckWait = 60 * time.Second
+	// consumerIdle is how long a sweep's consumer outlives its coordinator.
+	consumerIdle = 10 * time.Minute
+)
+
+// open returns how many parts are there.
+func (r *receiver) open(ctx context.Context) (waiting int, err error) {
+	consumer, err := r.create(ctx)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if err = r.conn.restore(ctx); err == nil {
+			consumer, err = r.create(ctx)
+		}
+	}
+	if r.consumer = consumer; err != nil {
+		r.consumer = nil
+		return 0, serverError("the sweep's consumer "+partsConsumer(r.sweep), err)
+	}
+	info := r.consumer.CachedInfo()
+	return int(info.NumPending) + info.NumAckPending, nil
+}
+
+func (r *receiver) create(ctx context.Context) (consumer jetstream.Consumer, err error) {
+	err = r.conn.ask(ctx, func(ctx context.Context) error {
+		consumer, err = r.conn.js.CreateOrUpdateConsumer(ctx, r.conn.partsStream(), jetstream.ConsumerConfig{
+			Name: partsConsumer(r.sweep), Description: "A servegrid sweep that takes in its finished points",
+			FilterSubject: r.conn.parts(r.sweep), AckPolicy: jetstream.AckExplicitPolicy, AckWait: partAckWait,
+			MaxDeliver: -1, MaxAckPending: 10_000, InactiveThreshold: consumerIdle,
+		})
+		return err
+	})
+	return consumer, err
+}
+
+// close ends the last request and removes the consumer.
+func (r *receiver) close(ctx context.Context) error {
+	if r.stop != nil {
+		r.stop()
+		for range r.batch.Messages() {
+		}
+	}
+	err := r.conn.ask(ctx, func(ctx context.Context) error {
+		return r.conn.js.DeleteConsumer(ctx, r.conn.partsStream(), partsConsumer(r.sweep))
+	})
+	if errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
+	}
+	return serverError("removing the sweep's consumer", err)
+}
+
+// messages are those of the current request, or of a new one.
+func (r *receiver) messages(ctx context.Context) (<-chan jetstream.Msg, error) {
+	if r.batch != nil {
+		return r.batch.Messages(), nil
+	}
+	if err := r.conn.awaitConnected(ctx); err != nil {
+		return nil, err
+	}
+	if r.stale { // or they come again only after partAckWait
+		if err := r.close(ctx); err != nil {
+			return nil, err
+		}
+		r.consumer, r.stale = nil, false
+	}
+	if r.consumer == nil {
+		if _, err := r.open(ctx); err != nil {
+			return nil, err
+		}
+	}
+	timed, stop := context.WithTimeout(context.WithoutCancel(ctx), fetchTime)
+	lossy, done := r.conn.untilLost(timed)
+	batch, err := r.consumer.Fetch(partsAtOnce, jetstream.FetchContext(lossy), jetstream.FetchHeartbeat(fetchTime/4))
+	if err != nil {
+		done()
+		stop()
+		return nil, err
+	}
+	r.batch, r.asked = batch, lossy
+	r.stop = func() {
+		done()
+		stop()
+	}
+	return batch.Messages(), nil
+}
+
+// ended closes the current request, and says whether the next one needs a new consumer.
+func (r *receiver) ended(ctx context.Context) {
+	err := r.batch.Error()
+	r.stale = gone(err) || errors.Is(err, jetstream.ErrServerShutdown) || errors.Is(context.Cause(r.asked), nats.ErrDisconnected)
+	r.stop()
+	r.batch, r.stop, r.asked = nil, nil, nil
+	if err != nil || r.stale {
+		pause(ctx, leastRetry)
+	}
+}
+
+// gone reports whether a consumer is not there any more.
+func gone(err error) bool {
+	return errors.Is(err, jetstream.ErrConsumerDeleted) || errors.Is(err, jetstream.ErrConsumerNotFound) ||
+		errors.Is(err, jetstream.ErrNoHeartbeat) || errors.Is(err, nats.ErrNoResponders)
+}
+
+// pause waits, unless the context ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// Receive returns the next finished points.
+func (c *Coordinator) Receive(ctx context.Context) (sweep.Delivery, error) {
+	if err := c.start(ctx); err != nil {
+		return sweep.Delivery{}, err
+	}
+	for {
+		messages, err := c.receiving.messages(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return sweep.Delivery{}, ctx.Err()
+			}
+			if refused := new(RefusedError); errors.As(err, &refused) {
+				return sweep.Delivery{}, refused
+			}
+			pause(ctx, leastRetry)
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return sweep.Delivery{}, ctx.Err()
+		case <-c.ctx.Done():
+			return sweep.Delivery{}, context.Cause(c.ctx)
+		case row := <-c.local:
+			return c.deliverHere(row)
+		case m, ok := <-messages:
+			if !ok {
+				c.receiving.ended(ctx)
+				continue
+			}
+			delivery, ok := c.delivery(ctx, m)
+			if ok {
+				return delivery, nil
+			}
+		}
+	}
+}
+
+// deliverHere delivers a row that was made without a worker.
+func (c *Coordinator) deliverHere(row results.Row) (sweep.Delivery, error) {
+	lines, err := sweep.EncodeRows([]results.Row{row})
+	c.arrived(row.ID)
+	return sweep.Delivery{Lines: lines, Kept: func() {}}, err
+}
+
+// delivery makes one of a message. It returns false when there is nothing in it for the sweep.
+func (c *Coordinator) delivery(ctx context.Context, m jetstream.Msg) (sweep.Delivery, bool) {
+	meta, err := m.Metadata()
+	if err != nil {
+		return sweep.Delivery{}, false
+	}
+	rows, lines, err := readPart(m.Data())
+	if err != nil {
+		c.opt.Notice(fmt.Sprintf("finished points from the queue are of no use (%v); they are simulated again", err))
+	}
+	if len(rows) == 0 {
+		_ = m.TermWithReason("it cannot be read") // or it comes again
+		c.takenIn(meta)
+		return sweep.Delivery{}, false
+	}
+	if err := c.fetchProduced(ctx, rows); err != nil {
+		if here := new(sweep.EnvironmentError); errors.As(err, &here) {
+			c.stop(here) // the disk of this machine does not get better by trying
+			return sweep.Delivery{}, false
+		}
+		if ctx.Err() == nil {
+			c.opt.Notice(fmt.Sprintf("files of finished points cannot be kept (%v); trying again", err))
+		}
+		_ = m.NakWithDelay(mostRetry) // or it comes again by itself
+		return sweep.Delivery{}, false
+	}
+	duplicates := 0
+	for i := range rows {
+		if !c.arrived(rows[i].ID) {
+			duplicates++
+		}
+	}
+	c.opt.Observer.PartReceived(len(rows), duplicates, len(m.Data()))
+	return sweep.Delivery{Lines: lines, Kept: func() {
+		_ = m.Ack() // or it comes again, which is harmless
+		c.removeProduced(rows)
+		c.takenIn(meta)
+	}}, true
+}
+
+// readPart returns the rows of a part that a worker may have sent, also as lines, and what is wrong with the rest.
+func readPart(data []byte) (rows []results.Row, lines []byte, err error) {
+	all, err := sweep.DecodeRows(data)
+	if err != nil {
+		return nil, nil, err
+	}
+	rows, wrong := plausible(all)
+	if len(wrong) == 0 {
+		return rows, data, nil
+	}
+	lines, err = sweep.EncodeRows(rows)
+	if err != nil {
+		return nil, nil, err
+	}
+	if n := len(wrong); n > 1 {
+		return rows, lines, fmt.Errorf("%w, and %d more", wrong[0], n-1)
+	}
+	return rows, lines, wrong[0]
+}
+
+// The bounds of rows as workers send them.
+const (
+	maxReason    = 64
+	mostWallTime = 365 * 24 * time.Hour
+)
+
+// plausible splits rows into those that a worker may have sent and what is wrong with the others, since anybody in the namespace may
+// publish some.
+func plausible(rows []results.Row) (good []results.Row, wrong []error) {
+	for i := range rows {
+		if err := implausible(&rows[i]); err != nil {
+			wrong = append(wrong, err)
+		} else {
+			good = append(good, rows[i])
+		}
+	}
+	return good, wrong
+}
+
+func implausible(r *results.Row) error {
+	switch seconds := r.WallSeconds; {
+	case !idText.MatchString(r.ID):
+		return fmt.Errorf("%.80q is not the content ID of a point", r.ID)
+	case r.WorkloadDigest != "" && !digestText.MatchString(r.WorkloadDigest):
+		return fmt.Errorf("point %s: %.80q is not the digest of a workload", r.ID, r.WorkloadDigest)
+	case !(seconds >= 0 && seconds <= mostWallTime.Seconds()):
+		return fmt.Errorf("point %s: a simulation of %g seconds is not possible", r.ID, seconds)
+	case (r.Status == results.StatusOK) != (r.Reason == ""), len(r.Reason) > maxReason, len(r.Error) > 2*maxErrorText:
+		return fmt.Errorf("point %s: status %q does not go with the reason %.80q", r.ID, r.Status, r.Reason)
+	}
+	return nil
+}
+
+// takenIn counts the parts that earlier sessions left.
+func (c *Coordinator) takenIn(meta *jetstream.MsgMetadata) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.taken) >= c.earlier {
+		return
+	}
+	c.taken[meta.Sequence.Stream] = struct{}{}
+	if len(c.taken) == c.earlier {
+		close(c.caughtUp)
+	}
+}
+
+// fetchProduced brings the files that the workers made of points.
+func (c *Coordinator) fetchProduced(ctx context.Context, rows []results.Row) error {
+	if len(c.opt.Kept) == 0 {
+		return nil
+	}
+	store := objects{c.conn}
+	for i := range rows {
+		if rows[i].Status != results.StatusOK {
+			continue
+		}
+		for _, kind := range c.opt.Kept {
+			r, err := store.Get(ctx, producedName(c.sweep, rows[i].ID, kind))
+			if errors.Is(err, jetstream.ErrObjectNotFound) {
+				continue // a late copy of a point whose files are here
+			}
+			if err != nil {
+				return err
+			}
+			from := &watchedReader{Reader: r}
+			if err := errors.Join(c.opt.KeepFile(kind, rows[i].ID, from), r.Close()); err != nil {
+				if from.err == nil {
+					err = &sweep.EnvironmentError{Err: err}
+				}
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// watchedReader remembers how reading ended, so that errors of a reader are told from those of who reads.
+type watchedReader struct {
+	io.Reader
+	err error
+}
+
+func (r *watchedReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		r.err = err
+	}
+	return n, err
+}
+
+// removeProduced removes files from the queue that are in the sweep's folder.
+func (c *Coordinator) removeProduced(rows []results.Row) {
+	if len(c.opt.Kept) == 0 {
+		return
+	}
+	c.cleaning.Go(func() {
+		for i := range rows {
+			for _, kind := range c.opt.Kept {
+				_ = objects{c.conn}.remove(c.cleanCtx, producedName(c.sweep, rows[i].ID, kind)) // the bucket's limit is the last resort
+			}
+		}
+	})
+}
