@@ -497,6 +497,15 @@ func (c *Connection) ask(ctx context.Context, request func(context.Context) erro
 	return err
 }
 
+// askTwice makes a request that does no harm when it is made again, as it is when its answer may be lost with a connection.
+func (c *Connection) askTwice(ctx context.Context, request func(context.Context) error) error {
+	err := c.ask(ctx, request)
+	if err != nil && passing(err) && ctx.Err() == nil {
+		err = c.ask(ctx, request)
+	}
+	return err
+}
+
 // serverError makes an error of the server one that says what to do.
 func serverError(what string, err error) error {
 	refused, api := new(RefusedError), new(jetstream.APIError)

@@ -137,6 +137,7 @@ func NewCoordinator(opt CoordinatorOptions) *Coordinator {
 		local: make(chan results.Row, 1), out: map[string]outPoint{},
 		taken: map[uint64]struct{}{},
 	}
+	c.receiving.conn = c.conn
 	c.files = NewBundle(BundleOptions{Files: opt.Files, Stdin: opt.Stdin, Stored: opt.Observer.FileStored})
 	c.ctx, c.stop = context.WithCancelCause(context.Background())
 	c.cleanCtx, c.stopClean = context.WithCancel(context.Background())
@@ -270,7 +271,7 @@ func (c *Coordinator) begin(ctx context.Context) error {
 	if c.sweep, err = sweepToken(c.opt.Dir); err != nil {
 		return err
 	}
-	c.receiving.conn, c.receiving.sweep = c.conn, c.sweep
+	c.receiving.sweep = c.sweep
 	if err := c.awaitAlone(ctx); err != nil {
 		return err
 	}
@@ -313,9 +314,12 @@ func (c *Coordinator) forget(ctx context.Context) error {
 	if err != nil || earlier == "" {
 		return err
 	}
-	c.sweep = earlier
-	c.conn.noteEnd(ctx, earlier)
-	return errors.Join(c.withdraw(ctx), c.conn.purge(ctx, c.conn.partsStream(), c.conn.parts(earlier)), removeToken(c.opt.Dir))
+	c.sweep, c.receiving.sweep = earlier, earlier
+	err = errors.Join(c.withdraw(ctx), c.receiving.close(ctx), c.conn.purge(ctx, c.conn.partsStream(), c.conn.parts(earlier)), c.conn.noteEnd(ctx, earlier))
+	if err != nil {
+		return err
+	}
+	return removeToken(c.opt.Dir)
 }
 
 // withdraw takes the sweep's points out of the queue.
@@ -336,19 +340,33 @@ func (c *Coordinator) Close(ctx context.Context, complete bool) error {
 	c.cleaning.Wait()
 	stopClean()
 	c.stopClean()
-	if !c.started || c.startErr != nil {
-		return nil
+	var err error
+	switch {
+	case c.startErr != nil:
+	case c.started:
+		err = c.leave(ctx, complete)
+	case complete: // there was nothing to do but to remove what an earlier session could not, or what came after its end
+		err = c.forget(ctx)
+		c.conn.removeLeftovers(ctx)
 	}
-	errs := []error{c.withdraw(ctx), c.receiving.close(ctx)}
-	if complete {
-		errs = append(errs, c.conn.purge(ctx, c.conn.partsStream(), c.conn.parts(c.sweep)), removeToken(c.opt.Dir))
-		c.conn.noteEnd(ctx, c.sweep)
-		if len(c.opt.Kept) > 0 {
-			c.conn.removeMade(ctx, c.sweep)
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
+	if err != nil {
 		return fmt.Errorf("%w; what is left of this sweep in the queue does no harm: it is taken in or withdrawn the next time", err)
 	}
 	return nil
+}
+
+// leave takes out of the queue what is there for this session only and, when the sweep is complete, all that is there for it.
+func (c *Coordinator) leave(ctx context.Context, complete bool) error {
+	err := errors.Join(c.withdraw(ctx), c.receiving.close(ctx))
+	if !complete {
+		return err
+	}
+	err = errors.Join(err, c.conn.purge(ctx, c.conn.partsStream(), c.conn.parts(c.sweep)), c.conn.noteEnd(ctx, c.sweep))
+	if len(c.opt.Kept) > 0 {
+		c.conn.removeMade(ctx, c.sweep)
+	}
+	if err != nil { // the next session removes the rest, and finds it by this name
+		return err
+	}
+	return removeToken(c.opt.Dir)
 }

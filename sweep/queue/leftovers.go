@@ -18,14 +18,18 @@ const maxLeftovers = 200
 func endedKey(sweep string) string { return "ended." + sweep }
 
 // noteEnd notes that nobody will come for the parts of a sweep any more. Without the note they stay until they are too old.
-func (c *Connection) noteEnd(ctx context.Context, sweep string) {
-	_ = c.ask(ctx, func(ctx context.Context) error {
+func (c *Connection) noteEnd(ctx context.Context, sweep string) error {
+	err := c.askTwice(ctx, func(ctx context.Context) error {
 		bucket, err := c.js.KeyValue(ctx, c.triesBucket())
 		if err == nil {
 			_, err = bucket.Put(ctx, endedKey(sweep), nil)
 		}
 		return err
 	})
+	if errors.Is(err, jetstream.ErrBucketNotFound) { // the server lost it
+		return nil
+	}
+	return serverError("noting the end of the sweep", err)
 }
 
 // removeLeftovers removes what came for sweeps that have ended. What cannot be removed now is left for the next time.
@@ -81,18 +85,13 @@ func (c *Connection) removeMade(ctx context.Context, sweep string) {
 
 // purge removes the messages of a subject.
 func (c *Connection) purge(ctx context.Context, stream, subject string) error {
-	remove := func(ctx context.Context) error {
+	return serverError("withdrawing "+subject, c.askTwice(ctx, func(ctx context.Context) error {
 		s, err := c.js.Stream(ctx, stream)
 		if err != nil {
 			return err
 		}
 		return s.Purge(ctx, jetstream.WithPurgeSubject(subject))
-	}
-	err := c.ask(ctx, remove)
-	if err != nil && passing(err) && ctx.Err() == nil {
-		err = c.ask(ctx, remove) // the answer may be lost with a connection, and twice does no harm
-	}
-	return serverError("withdrawing "+subject, err)
+	}))
 }
 
 // errTwice says that two sweeps have one name.

@@ -2,12 +2,15 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/simcore"
@@ -51,10 +54,17 @@ func TestLateParts(t *testing.T) {
 	if name, err := readToken(first); name != "" || err != nil {
 		t.Errorf("a sweep that has all its rows keeps the name %q, %v", name, err)
 	}
-	sendLate(t, conn, "ended-one")
 	sendLate(t, conn, "interrupted-one")
+	for _, dir := range []string{t.TempDir(), first} { // another sweep, and the same one with nothing to do
+		sendLate(t, conn, "ended-one")
+		testSweep{t: t, conn: conn, dir: dir}.mustRun(points)
+		checkLeftovers(t, conn)
+	}
+}
 
-	testSweep{t: t, conn: conn, dir: t.TempDir()}.mustRun(points)
+// checkLeftovers wants what came for ended-one to be gone, and what came for interrupted-one to be there.
+func checkLeftovers(t *testing.T, conn *Connection) {
+	t.Helper()
 	subjects, err := conn.subjects(t.Context(), conn.partsStream(), conn.allParts())
 	if err != nil || len(subjects) != 1 || subjects[conn.parts("interrupted-one")] != 1 {
 		t.Errorf("parts %v, error %v", subjects, err)
@@ -101,5 +111,40 @@ func TestCopiedFolder(t *testing.T) {
 	close(goOn)
 	if diff := sameRows(locally(t, points), (<-done).Rows); diff != "" {
 		t.Errorf("rows (-local +queue):\n%s", diff)
+	}
+}
+
+// A sweep that ends while the server is away keeps its name, so that the same command again removes what it left.
+func TestEndsWithoutServer(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	conn := s.connect("a")
+	end := startWorker(t, s.connect("a"))
+	points := testPoints(t, 2)
+	dir := t.TempDir()
+	c := NewCoordinator(CoordinatorOptions{Connection: conn, Dir: dir})
+	if _, err := sweep.Run(t.Context(), points, sweep.Options{Dir: dir, Executor: c}); err != nil {
+		t.Fatal(err)
+	}
+	end()
+	s.stop()
+	ctx, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer stop()
+	if err := c.Close(ctx, true); err == nil || !strings.Contains(err.Error(), "does no harm") {
+		t.Errorf("error %v", err)
+	}
+	earlier, err := readToken(dir)
+	if earlier == "" || err != nil {
+		t.Fatalf("the name is %q, error %v", earlier, err)
+	}
+
+	s.start()
+	conn = s.connect("a")
+	testSweep{t: t, conn: conn, dir: dir}.mustRun(points)
+	if name, err := readToken(dir); name != "" || err != nil {
+		t.Errorf("after the end, the name is %q, error %v", name, err)
+	}
+	if _, err := conn.js.Consumer(t.Context(), conn.partsStream(), partsConsumer(earlier)); !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		t.Errorf("the consumer of the sweep: error %v", err)
 	}
 }

@@ -71,7 +71,7 @@ func (r *receiver) close(ctx context.Context) error {
 		for range r.batch.Messages() {
 		}
 	}
-	err := r.conn.ask(ctx, func(ctx context.Context) error {
+	err := r.conn.askTwice(ctx, func(ctx context.Context) error {
 		return r.conn.js.DeleteConsumer(ctx, r.conn.partsStream(), partsConsumer(r.sweep))
 	})
 	if errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
