@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -266,20 +265,32 @@ func TestTwiceAsSlow(t *testing.T) {
 
 func TestCancelledRunsStop(t *testing.T) {
 	w, err := workload.Spec{Synthetic: &workload.SyntheticSpec{
-		InputTokens: 3000, OutputTokens: 100, Requests: 200_000, TurnsPerSession: 1, ArrivalIntervalMs: 1,
+		InputTokens: 3000, OutputTokens: 100, Requests: 20_000, TurnsPerSession: 1, ArrivalIntervalMs: 1,
 	}}.Load(context.Background(), workload.Source{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, opt := range []Options{{everyPass: true}, {everyPass: true, oneClock: true}} {
-		ctx, cancel := context.WithCancel(context.Background())
-		time.AfterFunc(50*time.Millisecond, cancel)
-		begin := time.Now()
-		if r, err := Run(ctx, DefaultConfig(), w, opt); !errors.Is(err, context.Canceled) || r != nil {
-			t.Errorf("got %v, %v; want no report and %v", r, err, context.Canceled)
+		whole := &cancelledAfter{Context: context.Background(), looks: math.MaxInt}
+		if _, err := Run(whole, DefaultConfig(), w, opt); err != nil || whole.looked < 6 {
+			t.Errorf("the run looked %d times for %d requests, error %v", whole.looked, w.Requests(), err)
 		}
-		if took := time.Since(begin); took > 2*time.Second {
-			t.Errorf("it took %v to stop", took)
+		early := &cancelledAfter{Context: context.Background(), looks: 3}
+		if r, err := Run(early, DefaultConfig(), w, opt); !errors.Is(err, context.Canceled) || r != nil || early.looked > 5 {
+			t.Errorf("got %v, %v after %d looks; want no report and %v after 4", r, err, early.looked, context.Canceled)
 		}
 	}
+}
+
+// cancelledAfter is cancelled once it was looked at so often.
+type cancelledAfter struct {
+	context.Context
+	looks, looked int
+}
+
+func (c *cancelledAfter) Err() error {
+	if c.looked++; c.looked > c.looks {
+		return context.Canceled
+	}
+	return nil
 }

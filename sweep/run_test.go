@@ -267,7 +267,7 @@ func TestInterrupt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(start); took > 5*time.Second {
+	if took := time.Since(start); took > time.Minute {
 		t.Errorf("stopping took %s", took)
 	}
 	if want := (Counts{Total: 100, OK: 10, Left: 90, Simulated: 10}); !out.Interrupted || out.Counts != want {
