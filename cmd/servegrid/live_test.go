@@ -221,9 +221,13 @@ func TestLiveRecovers(t *testing.T) {
 		if n != 8 {
 			return
 		}
-		data, err := os.ReadFile(filepath.Join(other, report.JournalFile))
-		if err != nil {
-			t.Error(err)
+		var data []byte
+		for end := time.Now().Add(10 * time.Second); bytes.Count(data, []byte{'\n'}) < 8 && time.Now().Before(end); { // a head and seven requests
+			time.Sleep(time.Millisecond)
+			var err error
+			if data, err = os.ReadFile(filepath.Join(other, report.JournalFile)); err != nil {
+				t.Error(err)
+			}
 		}
 		killed := filepath.Join(filepath.Dir(out), "killed")
 		if err := errors.Join(os.MkdirAll(killed, 0o777), os.WriteFile(filepath.Join(killed, report.JournalFile), data, 0o666)); err != nil {
