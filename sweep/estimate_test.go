@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,34 +15,39 @@ import (
 )
 
 func TestEstimate(t *testing.T) {
-	points := testPoints(400)
-	for i := range points {
-		points[i].Workload = testPoint(0, 1, 3+i%2).Workload
-	}
-	points[7].SkipReason = "impossible"
-	var calls atomic.Int64
-	opt := Options{Jobs: 2, Load: testLoad, ProbeTime: 10 * time.Second}
-	opt.Simulate = func(ctx context.Context, job Job) (*simcore.Report, error) {
-		calls.Add(1)
-		time.Sleep(time.Duration(job.Point.Config.Deployment.Workers) * 50 * time.Microsecond) // 10 ms on average
-		return failThird(ctx, job)
-	}
-	c, err := Estimate(t.Context(), points, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.Points != 399 || c.Workloads != 2 || c.Probes != 2*maxProbes || int64(c.Probes) != calls.Load() || c.ProbesFailed == 0 || c.AtLeast {
-		t.Errorf("%+v", c)
-	}
-	if c.Total < 1500*time.Millisecond || c.Total > 4*time.Second || c.Concurrent != 2 {
-		t.Errorf("total %s with %d at a time, want about 2 s with 2", c.Total, c.Concurrent)
-	}
-	if c.MemoryBytes < 2*pointBaseBytes {
-		t.Errorf("memory: %d bytes", c.MemoryBytes)
-	}
-	if c.MemoryBytes != c.WorkloadBytes+2*c.PointBytes || c.RowBytes < 100 {
-		t.Errorf("%+v", c)
-	}
+	synctest.Test(t, func(t *testing.T) { // its time passes with Sleep alone
+		points := testPoints(400)
+		for i := range points {
+			points[i].Workload = testPoint(0, 1, 3+i%2).Workload
+		}
+		points[7].SkipReason = "impossible"
+		var calls, took atomic.Int64
+		opt := Options{Jobs: 2, Load: testLoad, ProbeTime: 10 * time.Second}
+		opt.Simulate = func(ctx context.Context, job Job) (*simcore.Report, error) {
+			calls.Add(1)
+			sleep := time.Duration(job.Point.Config.Deployment.Workers) * 50 * time.Microsecond // 10 ms on average
+			time.Sleep(sleep)
+			took.Add(int64(sleep))
+			return failThird(ctx, job)
+		}
+		c, err := Estimate(t.Context(), points, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Points != 399 || c.Workloads != 2 || c.Probes != 2*maxProbes || int64(c.Probes) != calls.Load() || c.ProbesFailed == 0 || c.AtLeast {
+			t.Errorf("%+v", c)
+		}
+		want := time.Duration(took.Load() / calls.Load() * 399 / 2)
+		if c.Total < want*9/10 || c.Total > want*11/10 || c.Concurrent != 2 {
+			t.Errorf("total %s with %d at a time, want about %s with 2", c.Total, c.Concurrent, want)
+		}
+		if c.MemoryBytes < 2*pointBaseBytes {
+			t.Errorf("memory: %d bytes", c.MemoryBytes)
+		}
+		if c.MemoryBytes != c.WorkloadBytes+2*c.PointBytes || c.RowBytes < 100 {
+			t.Errorf("%+v", c)
+		}
+	})
 }
 
 func TestEstimateKeepsItsTime(t *testing.T) {
