@@ -36,8 +36,8 @@ cases:
   tiers: {tiers: {num_g2_blocks: 5000, bandwidth_g1_to_g2_gbps: 10}, engine.kv_bytes_per_token: 1000}
   estimate: {timing: {gpu: h200_sxm, model: llama-3.1-8b}, router: {policy: kv_router, router_prefill_load_model: aic}}
   planned: {planner: {policy: dynamo, optimization_target: load, load_adjustment_interval_seconds: 1, decode_scale_up_kv_rate: 50.5, decode_scale_down_kv_rate: 10, max_gpu_budget: -1},
-    engine.num_gpu_blocks: 400, engine.startup_time: 2.5}
-  tracked: {planner: {policy: target_tracking}, deployment: {mode: disaggregated, prefill_workers: 2}, decode.engine.startup_time: 4}
+    timing: {source: fixed, prefill_ms: 5, decode_ms: 1}, engine.num_gpu_blocks: 400, engine.startup_time: 2.5}
+  tracked: {planner: {policy: target_tracking}, timing: {source: fixed, prefill_ms: 5, decode_ms: 1}, deployment: {mode: disaggregated, prefill_workers: 2}, decode.engine.startup_time: 4}
 prices: {h200: 10}
 `
 

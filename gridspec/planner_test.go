@@ -79,7 +79,7 @@ func TestUnusedPlannerSettings(t *testing.T) {
 		{"grid: {planner.policy: [static, dynamo], engine.startup_time: [0, 30]}", ""},
 		{"grid: {planner.kalman_r: [1, 2], planner.load_predictor: [constant, kalman]}\n" + sla, ""},
 	} {
-		got := load(t, chat+tc.spec).Warnings()
+		got := load(t, chat+"timing: {source: fixed, decode_ms: 1}\n"+tc.spec).Warnings()
 		switch {
 		case tc.want == "" && len(got) > 0:
 			t.Errorf("%s: %v", tc.spec, got)

@@ -182,6 +182,28 @@ func TestUnusedInScenario(t *testing.T) {
 	}
 }
 
+// TestUnusedWarmUp checks that a kind of warm-up is said to change nothing where there is nothing to warm up with.
+func TestUnusedWarmUp(t *testing.T) {
+	const unused = "agentx.warm_up: it changes nothing: there are no further requests"
+	for spec, want := range map[string]string{
+		"agentx: {preset: rfc, warm_up: live_trajectory}":                                              unused,
+		"agentx: {preset: ix, primers_per_user: 0, warm_up: live_trajectory}":                          unused,
+		"agentx: {preset: ix, warm_up: live_trajectory}":                                               "",
+		"agentx: {preset: rfc, primers_per_user: 3, warm_up: live_trajectory}":                         "",
+		"agentx: {preset: rfc, warm_up: live_trajectory}\ngrid: {agentx.primers_per_user: [0, 5]}":     "",
+		"agentx: {preset: rfc}\ngrid: {agentx.warm_up: [repeated_prefixes, live_trajectory]}":          "grid." + unused[:len("agentx.warm_up: it changes nothing")],
+		"agentx: {primers_per_user: null, warm_up: live_trajectory}\ngrid: {agentx.preset: [rfc, ix]}": "",
+	} {
+		s, err := gridspec.Load(gridspec.Source{Path: "grid.yaml", Data: []byte("workload: {trace: {path: t.jsonl}}\nload: {concurrency: 2}\n" + spec)})
+		if err != nil {
+			t.Fatalf("%s: %v", spec, err)
+		}
+		if got := s.Warnings(); (want == "") != (len(got) == 0) || want != "" && !strings.Contains(got[0].Error(), want) {
+			t.Errorf("%s: got %v, want %q", spec, got, want)
+		}
+	}
+}
+
 func TestUnusedSettings(t *testing.T) {
 	for spec, want := range map[string]string{
 		"engine: {sglang: {schedule_policy: lpm}}":                                                                   "engine.sglang.schedule_policy: it changes nothing: only engine.type sglang has it",

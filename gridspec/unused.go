@@ -69,6 +69,11 @@ func uses() []use {
 			"there is no AgentX scenario without agentx.preset",
 		},
 		{
+			below("agentx.warm_up"),
+			func(c *Config) bool { return c.AgentX.Filled().PrimersPerUser > 0 },
+			"there are no further requests that warm the cache up without agentx.primers_per_user",
+		},
+		{
 			below("workload.trace.pacing"),
 			func(c *Config) bool { return !c.AgentX.Enabled() },
 			"the AgentX scenario keeps the recorded pauses, not the recorded times",
@@ -222,14 +227,15 @@ func (s *Spec) possiblePlanners() []*Config {
 func (s *Spec) possible() []*Config {
 	type decisive struct {
 		mode, types, policy, load, file string
-		tiers, disk, object, scenario   bool
+		tiers, disk, object             bool
+		scenario, primers               bool
 	}
 	var out []*Config
 	seen := map[decisive]bool{}
 	add := func(o option) {
 		point := s.with(o)
 		c := &point.config
-		d := decisive{mode: c.Deployment.Mode, policy: c.Router.Policy, load: c.Router.RouterPrefillLoadModel, file: c.Router.RouterPolicyConfig, tiers: c.Tiers.Enabled(), disk: c.Tiers.NumG3Blocks > 0, object: c.Tiers.EnableG4Storage, scenario: c.AgentX.Enabled()}
+		d := decisive{mode: c.Deployment.Mode, policy: c.Router.Policy, load: c.Router.RouterPrefillLoadModel, file: c.Router.RouterPolicyConfig, tiers: c.Tiers.Enabled(), disk: c.Tiers.NumG3Blocks > 0, object: c.Tiers.EnableG4Storage, scenario: c.AgentX.Enabled(), primers: c.AgentX.Filled().PrimersPerUser > 0}
 		for _, p := range c.Stages() {
 			d.types += p.Engine.Type + " "
 		}

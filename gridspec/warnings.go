@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/servegrid/servegrid/planner"
 	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/engine"
 	"github.com/servegrid/servegrid/simcore/perfmodel"
@@ -39,7 +40,8 @@ func traps() []trap {
 	}
 }
 
-// timingWarnings finds the axes whose points the polynomial model makes look better or worse than they are.
+// timingWarnings finds the axes whose points the polynomial model makes look better or worse than they are, and planners whose
+// figures it makes look like those of a GPU.
 func (s *Spec) timingWarnings() Problems {
 	if !s.usesPolynomial() {
 		return nil
@@ -54,7 +56,28 @@ func (s *Spec) timingWarnings() Problems {
 			}
 		}
 	}
+	if at := s.plannedAt(); at != "" {
+		p := Problem{Where: s.layers.parser.origins.where(at)}
+		p.Path, p.Allowed = at, "the polynomial timing model is of no GPU and no model: what it gives per GPU, and GPU hours, compares policies with each other only; "+
+			"timing.gpu and timing.model give those of a GPU"
+		out = append(out, p)
+	}
 	return out
+}
+
+// plannedAt returns the place of the first key that selects a planner; empty when no point has one.
+func (s *Spec) plannedAt() (at string) {
+	if s.base.config.Planned() {
+		return plannerPrefix + "policy"
+	}
+	s.eachRow(func(o option) {
+		for _, a := range o.set {
+			if at == "" && a.key.path == plannerPrefix+"policy" && planner.Policy(a.value.String()) != planner.PolicyStatic {
+				at = a.at
+			}
+		}
+	})
+	return at
 }
 
 // usesPolynomial reports whether some point has the polynomial timing model.

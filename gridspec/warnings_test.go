@@ -11,6 +11,7 @@ import (
 
 func TestWarnings(t *testing.T) {
 	const gpus, pool = "more GPUs for one worker make nothing faster", "a larger pool looks faster"
+	const planned = "the polynomial timing model is of no GPU and no model"
 	for _, tc := range []struct {
 		name, spec, where, want string
 	}{
@@ -31,6 +32,12 @@ func TestWarnings(t *testing.T) {
 		{"one of two with a GPU", "grid: {timing.tp: [1, 2]}\ncases: {a: {}, b: {timing: {gpu: h200, model: llama-3.1-8b}}}", "grid.yaml:2:8", gpus},
 		{"pool of what fits", "grid: {engine.num_gpu_blocks: [null, 20000]}", "grid.yaml:2:8", pool},
 		{"pool written out", "grid: {engine.num_gpu_blocks: [null, 16384]}", "", ""},
+		{"a planner", "planner: {policy: dynamo}", "grid.yaml:2:11", "planner.policy: " + planned},
+		{"a planner as an axis", "grid: {planner.policy: [static, dynamo]}", "grid.yaml:2:33", planned},
+		{"a planner in a case", "cases: {a: {}, b: {planner: {policy: target_tracking}}}", "grid.yaml:2:30", planned},
+		{"no planner", "grid: {planner.policy: [static]}", "", ""},
+		{"a planner with a GPU", "timing: {gpu: h200, model: llama-3.1-8b}\nplanner: {policy: dynamo}", "", ""},
+		{"a planner with fixed times", "timing: {source: fixed, decode_ms: 1}\nplanner: {policy: dynamo}", "", ""},
 		{"other axes", "grid: {deployment.workers: [1, 2]}", "", ""},
 	} {
 		s, err := gridspec.Load(gridspec.Source{Path: "grid.yaml", Data: []byte(chat + tc.spec)})

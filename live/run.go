@@ -3,6 +3,7 @@ package live
 import (
 	"time"
 
+	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/metrics"
 )
 
@@ -10,7 +11,8 @@ import (
 type Run struct {
 	// Started is the time of ms 0.
 	Started time.Time
-	// Records are what became of each request that was sent, in the order in which they were to be sent.
+	// Records are what became of each request that was sent, in the order in which they were to be sent; nil where somebody else
+	// keeps them.
 	Records []Record
 	// Planned counts the requests of the schedule; -1 when it has no end of its own.
 	Planned int
@@ -18,6 +20,8 @@ type Run struct {
 	EndMs float64
 	// Window is the measured window of the AgentX scenario; nil without one.
 	Window *Window
+	// Scenario is how that went; nil without one, or when the window did not begin.
+	Scenario *simcore.Scenario
 	// Interrupted says that it was ended before its time.
 	Interrupted bool
 	// Gaps are the gaps between two tokens of requests that are measured: a chunk of n tokens that comes a gap after the one
@@ -28,6 +32,14 @@ type Run struct {
 	EvenGaps *metrics.GapRecorder
 	// Samples are what the servers said of themselves beside it, in order of time.
 	Samples []Sample
+}
+
+// Play numbers the play of a record in the order in which users took them; -1 where that is not known, or without the AgentX scenario.
+func (r *Run) Play(record *Record) int {
+	if r.Scenario == nil {
+		return -1
+	}
+	return r.Scenario.Play(record.Call.Number)
 }
 
 // Window is a part of a run, in ms since it began.

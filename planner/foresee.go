@@ -8,6 +8,7 @@ import (
 
 	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/engine"
+	"github.com/servegrid/servegrid/simcore/problem"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
@@ -31,11 +32,20 @@ func foresee(ctx context.Context, cfg simcore.Config, p Config, w *workload.Work
 	if s.best == nil {
 		return s.constantOf(s.greatest()), nil
 	}
+	if seconds := s.endMs / 1000; seconds > mostIntervals*p.Foresight.IntervalSeconds {
+		var l problem.List
+		l.Add("planner.foresight.interval_seconds", p.Foresight.IntervalSeconds, "the workload takes %.0f s, which would be more than %d intervals; give %g or more",
+			seconds, mostIntervals, math.Ceil(1000*seconds/mostIntervals)/1000)
+		return nil, l.Err()
+	}
 	if !p.Foresight.Variable {
 		return s.best, nil
 	}
 	return s.best, s.vary()
 }
+
+// mostIntervals is the most intervals of a staffing.
+const mostIntervals = 1 << 16
 
 // search is a search for the cheapest staffing.
 type search struct {

@@ -16,7 +16,7 @@ type Foresight struct {
 	Attainment float64 `json:"attainment"`
 	// Variable lets the number of workers change; otherwise the best constant number is taken.
 	Variable bool `json:"variable"`
-	// IntervalSeconds is the least time between two changes.
+	// IntervalSeconds is the least time between two changes, 1 or more.
 	IntervalSeconds float64 `json:"interval_seconds"`
 	// MaxRuns is the greatest number of simulations that the search takes to improve on the best constant number.
 	MaxRuns int `json:"max_runs"`
@@ -32,8 +32,8 @@ func (f Foresight) check() problem.List {
 	if !(f.Attainment > 0 && f.Attainment <= 1) {
 		l.Add("attainment", f.Attainment, "give a share above 0, up to 1")
 	}
-	if !(f.IntervalSeconds > 0) || math.IsInf(f.IntervalSeconds, 0) {
-		l.Add("interval_seconds", f.IntervalSeconds, "give a number of seconds above 0")
+	if !(f.IntervalSeconds >= 1) || math.IsInf(f.IntervalSeconds, 0) {
+		l.Add("interval_seconds", f.IntervalSeconds, "give a number of seconds, 1 or more")
 	}
 	if f.MaxRuns < 0 {
 		l.Add("max_runs", f.MaxRuns, "give a number of simulations, 0 or more")

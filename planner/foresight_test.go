@@ -6,7 +6,10 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/perfmodel"
@@ -29,7 +32,7 @@ func foresightConfig() Config {
 }
 
 // bursts makes a workload of so many intervals of 10 s with a random load each.
-func bursts(t *testing.T, seed uint64, intervals int) *workload.Workload {
+func bursts(t rapid.TB, seed uint64, intervals int) *workload.Workload {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 1))
 	b := workload.NewBuilder(fmt.Sprint("bursts", seed), 64)
@@ -52,7 +55,7 @@ func bursts(t *testing.T, seed uint64, intervals int) *workload.Workload {
 }
 
 // attainment simulates and returns what share of the requests kept the SLA of a planner, and the GPU hours.
-func attainment(t *testing.T, cfg simcore.Config, p Config, w *workload.Workload) (kept, gpuHours float64) {
+func attainment(t rapid.TB, cfg simcore.Config, p Config, w *workload.Workload) (kept, gpuHours float64) {
 	t.Helper()
 	cfg.SLA = simcore.SLA{TTFTMs: p.TTFTMs, ITLMs: p.ITLMs}
 	out, err := Run(context.Background(), cfg, p, w, simcore.Options{})
@@ -154,6 +157,30 @@ func TestForesightBoundsOthers(t *testing.T) {
 	}
 }
 
+// TestForesightBoundsAnyPolicy draws small cases and checks that no other policy, which decides at the times at which foresight may
+// change, keeps the SLA with fewer GPU hours, or where foresight finds it out of reach.
+func TestForesightBoundsAnyPolicy(t *testing.T) {
+	const interval = 5
+	rapid.Check(t, func(t *rapid.T) {
+		cfg, p := slowWorkers(float64(rapid.IntRange(0, 4).Draw(t, "startup"))*interval), foresightConfig()
+		w := bursts(t, rapid.Uint64Range(0, 1<<20).Draw(t, "seed"), rapid.IntRange(2, 10).Draw(t, "intervals"))
+		cfg.Deployment.Workers = rapid.IntRange(1, 5).Draw(t, "workers")
+		p.Foresight.IntervalSeconds = interval
+		p.Foresight.Attainment = rapid.SampledFrom([]float64{0.8, 0.9, 0.95, 1}).Draw(t, "attainment")
+		p.MaxGPUBudget = rapid.IntRange(3, 8).Draw(t, "max_gpu_budget")
+		other := rapid.SampledFrom(otherPolicies(p)).Draw(t, "other")
+		other.LoadAdjustmentIntervalSeconds, other.ThroughputAdjustmentIntervalSeconds = interval, 2*interval
+		kept, hours := attainment(t, cfg, other, w)
+		if kept < p.Foresight.Attainment || cfg.Deployment.Workers > p.MaxGPUBudget {
+			return
+		}
+		foreseen, bound := attainment(t, cfg, p, w)
+		if foreseen < p.Foresight.Attainment || hours < bound*(1-1e-9) {
+			t.Errorf("%s %s keeps the SLA of %v with %v GPU hours, foresight of %v with %v", other.Policy, other.OptimizationTarget, kept, hours, foreseen, bound)
+		}
+	})
+}
+
 // otherPolicies are policies with the SLA and the budget of p.
 func otherPolicies(p Config) (all []Config) {
 	for _, metric := range []string{"waiting_requests", "concurrency"} {
@@ -167,9 +194,9 @@ func otherPolicies(p Config) (all []Config) {
 			all = append(all, c)
 		}
 	}
-	for _, target := range []string{"throughput", "latency"} {
+	for _, target := range []string{"throughput", "latency", "sla"} {
 		c := p
-		c.Policy, c.OptimizationTarget = PolicyDynamo, target
+		c.Policy, c.OptimizationTarget, c.EnableLoadScaling, c.LoadPredictor = PolicyDynamo, target, true, "constant"
 		all = append(all, c)
 	}
 	return all
@@ -250,6 +277,28 @@ func TestForesightIsBounded(t *testing.T) {
 		}
 		if s.best != nil || s.runs != 1 {
 			t.Errorf("budget %d: %d simulations, want 1", budget, s.runs)
+		}
+	}
+}
+
+// TestForesightRefusesTooManyIntervals says which interval would do.
+func TestForesightRefusesTooManyIntervals(t *testing.T) {
+	cfg, p := slowWorkers(0), foresightConfig()
+	b := workload.NewBuilder("a day apart", 64)
+	for _, at := range []float64{0, 86_400_000} {
+		b.Add(workload.Request{ArrivalMs: at, Input: 100, Output: 1})
+	}
+	w, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for interval, want := range map[float64]string{
+		1:    "planner.foresight.interval_seconds: 1 is not allowed; the workload takes 86400 s, which would be more than 65536 intervals; give 1.319 or more",
+		1.32: "",
+	} {
+		p.Foresight.IntervalSeconds = interval
+		if _, err = Run(t.Context(), cfg, p, w, simcore.Options{}); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%v s: got %v, want %s", interval, err, want)
 		}
 	}
 }

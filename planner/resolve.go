@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/servegrid/servegrid/planner/forecast"
 	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/problem"
 )
@@ -70,10 +71,12 @@ func (c Config) checkChoices() problem.List {
 	return l
 }
 
-// maxFPMSamples bounds the memory of a performance model, maxWorkers what a setting can ask for.
+// maxFPMSamples bounds the memory of a performance model, maxWorkers what a setting can ask for. Ticks that settings
+// place freely are leastSeconds apart or more.
 const (
 	maxFPMSamples = 100_000
 	maxWorkers    = 1 << 16
+	leastSeconds  = 0.001
 )
 
 // checkRanges reports numbers that make no sense by themselves (planner specification §2, and trap T1).
@@ -92,13 +95,13 @@ func (c Config) checkRanges(r ruleSet) problem.List {
 		{"ttft_ms", c.TTFTMs, 0, "a latency in ms above 0", true},
 		{"speculative_nextn", float64(c.SpeculativeNextN), 0, "a number of tokens, 0 or more", false},
 		{"fpm_sample_bucket_size", float64(c.FPMSampleBucketSize), 1, "a square such as 16", false},
+		{"prophet_window_size", float64(c.ProphetWindowSize), 1, "a number of intervals, 1 or more", false},
 	}
 	more := []limit{
 		{"itl_ms", c.ITLMs, 0, "a latency in ms above 0", true},
 		{"min_endpoint", float64(c.MinEndpoint), 1, "a number of workers, 1 or more", false},
 		{"max_num_fpm_samples", float64(c.MaxNumFPMSamples), 1, "a number of passes, 1 or more", false},
 		{"load_min_observations", float64(c.LoadMinObservations), 1, "a number of passes, 1 or more", false},
-		{"prophet_window_size", float64(c.ProphetWindowSize), 1, "a number of intervals, 1 or more", false},
 		{"kalman_q_level", c.KalmanQLevel, 0, "a variance of 0 or more", false},
 		{"kalman_q_trend", c.KalmanQTrend, 0, "a variance of 0 or more", false},
 		{"kalman_r", c.KalmanR, 0, "a variance above 0", true},
@@ -119,11 +122,23 @@ func (c Config) checkRanges(r ruleSet) problem.List {
 		what        string
 	}{
 		{"max_num_fpm_samples", c.MaxNumFPMSamples, maxFPMSamples, "passes"},
+		{"fpm_sample_bucket_size", c.FPMSampleBucketSize, maxFPMSamples, "buckets"},
 		{"min_endpoint", c.MinEndpoint, maxWorkers, "workers"},
 		{"min_gpu_budget", c.MinGPUBudget, maxWorkers, "GPUs"},
 	} {
 		if n.value > n.most {
 			l.Add(n.key, n.value, "give at most %d %s", n.most, n.what)
+		}
+	}
+	if c.ScaleIntervalSeconds > 0 && c.ScaleIntervalSeconds < leastSeconds {
+		l.Add("scale_interval_seconds", c.ScaleIntervalSeconds, "give a number of seconds, %v or more, or null for the greatest that divides both intervals", leastSeconds)
+	}
+	for _, variance := range []struct {
+		key   string
+		value float64
+	}{{"kalman_q_level", c.KalmanQLevel}, {"kalman_q_trend", c.KalmanQTrend}, {"kalman_r", c.KalmanR}} {
+		if !(math.Abs(variance.value) <= forecast.MaxMagnitude) {
+			l.Add(variance.key, variance.value, "give a variance up to %v", forecast.MaxMagnitude)
 		}
 	}
 	for _, share := range []struct {
@@ -201,6 +216,9 @@ func (c *Config) checkDynamo(cfg simcore.Config) problem.List {
 				l.Add("scale_interval_seconds", step, "it does not divide %s, %d", interval.key, interval.seconds)
 			}
 		}
+	}
+	if c.EnableThroughputScaling && c.LoadPredictor == "prophet" && throughput > forecast.MaxIntervalSeconds {
+		l.Add("throughput_adjustment_interval_seconds", throughput, "the predictor prophet takes up to %d, a year", forecast.MaxIntervalSeconds)
 	}
 	if c.OptimizationTarget == "load" {
 		l = append(l, c.checkThresholds(cfg.Deployment.Mode == simcore.ModeDisaggregated)...)

@@ -82,7 +82,7 @@ func (t TargetTracking) resolve(pools []simcore.Pool) (TargetTracking, problem.L
 		value, least float64
 		what         string
 	}{
-		{"sync_period_seconds", t.SyncPeriodSeconds, 0.001, "a number of seconds above 0"},
+		{"sync_period_seconds", t.SyncPeriodSeconds, leastSeconds, "a number of seconds, 0.001 or more"},
 		{"tolerance", t.Tolerance, 0, "a share of 0 or more, such as 0.1"},
 		{"scale_up_stabilization_seconds", t.ScaleUpStabilizationSeconds, 0, "a number of seconds, 0 or more"},
 		{"scale_down_stabilization_seconds", t.ScaleDownStabilizationSeconds, 0, "a number of seconds, 0 or more"},

@@ -9,10 +9,15 @@ import (
 	"github.com/servegrid/servegrid/simcore/engine"
 	"github.com/servegrid/servegrid/simcore/perfmodel"
 	"github.com/servegrid/servegrid/simcore/rules"
+	"github.com/servegrid/servegrid/simcore/workload"
 )
 
-// The tests in this file are named after the traps of docs/planner.md: each shows what the default rules do, and that the
-// rules of the reference's releases do otherwise.
+// The tests in this file are named after the traps of docs/planner.md: each shows what the default rules do, and what the rules of
+// the reference's releases do. T1, T4 and T18 are about command lines and have theirs in cmd/servegrid/testdata/script/planner.txtar,
+// T19 is TestWarmUp, and the plots of T17 have TestT17EachTickHasItsOwnWindow of results/plannerreport too.
+
+// allCompat are the rule sets.
+var allCompat = []rules.Compat{rules.Default, rules.Dynamo13, rules.Dynamo12}
 
 // trapConfig is a configuration with a target.
 func trapConfig(target string) Config {
@@ -98,6 +103,46 @@ func TestT5GPUHoursCountStartsAndDrains(t *testing.T) {
 		t.Errorf("%v GPU hours, want 16", got)
 	}
 }
+
+// TestT6ThreeCountsOfChanges counts what was asked for, what changed from tick to tick, and what became of workers apart: here
+// workers are asked for that never start.
+func TestT6ThreeCountsOfChanges(t *testing.T) {
+	for _, compat := range allCompat {
+		cfg := simcore.DefaultConfig()
+		cfg.Compat, cfg.Timing.Source = compat, perfmodel.SourcePolynomial
+		cfg.Engine.StartupTime, cfg.Engine.NumGPUBlocks = 1e6, 512
+		p := trapConfig("latency")
+		s := workload.DefaultSyntheticSpec()
+		s.Requests, s.InputTokens, s.OutputTokens, s.ArrivalIntervalMs = 200, 3000, 200, 100
+		out := simulate(t, cfg, p, workload.Spec{Synthetic: &s})
+		asked, became := out.Report.Planning, out.Report.Scaling.Decode
+		if asked.ScaleUps == 0 || asked.ScaleUps+asked.ScaleDowns != int64(len(out.Record.Decisions)) {
+			t.Errorf("compat %q: %d times more and %d times fewer workers of %d decisions", compat, asked.ScaleUps, asked.ScaleDowns, len(out.Record.Decisions))
+		}
+		if asked.Transitions != 0 || became.PeakReady != 1 {
+			t.Errorf("compat %q: the ready workers changed %d times, to %d; none was ever ready", compat, asked.Transitions, became.PeakReady)
+		}
+		requested := 0
+		for _, e := range out.Record.Events {
+			if e.Kind == simcore.WorkerRequested {
+				requested++
+			}
+		}
+		if became.WorkersAdded == 0 || int(became.WorkersAdded) != requested || became.WorkersRemoved != 0 {
+			t.Errorf("compat %q: %+v after %d requested workers", compat, became, requested)
+		}
+	}
+	r := &Record{
+		Decisions: []Decision{{From: 1, To: 2}, {From: 2, To: 4}, {From: 2, To: 1}},
+		Ticks:     []Tick{readyTick(1), readyTick(1), readyTick(2), readyTick(2), readyTick(4), readyTick(1)},
+	}
+	if got := *r.planning(); got.ScaleUps != 2 || got.ScaleDowns != 1 || got.Transitions != 3 {
+		t.Errorf("%+v, want 2 up, 1 down, 3 changes between ticks", got)
+	}
+}
+
+// readyTick is a tick with so many ready workers.
+func readyTick(n int) Tick { return Tick{Pools: []PoolTick{{Ready: n}}} }
 
 func TestT7StartingWorkersAreLeft(t *testing.T) {
 	for compat, want := range map[rules.Compat][]int{rules.Default: nil, rules.Dynamo13: nil, rules.Dynamo12: {1, 2}} {
@@ -217,6 +262,37 @@ func TestT13EstimateIsOfAWholePrompt(t *testing.T) {
 	}
 }
 
+// TestT14QueuedPromptsCountInFull takes hits off once, of the queue and the prompt together, with the share that each dialect
+// knows (T15).
+func TestT14QueuedPromptsCountInFull(t *testing.T) {
+	for _, compat := range allCompat {
+		config := trapConfig("sla")
+		config.EnableThroughputScaling = false // so that the share is as last seen
+		estimate := func(queued int64, hitRate float64) float64 {
+			c := trapCore(t, config, compat, poolSetup{workers: 1})
+			switch m := c.pools[0].model.(type) {
+			case *storeModel:
+				m.promptTokens = always(200)
+			case *regression:
+				m.promptTokens = always(200)
+			}
+			in := look([]int64{0})
+			// Prompts are of the same length as ever, and without a duration nothing else is learned.
+			in.pools[0].passes[0] = pass{prefills: 1, prefillTokens: 200, queuedPrefillTokens: queued}
+			in.promptTokens, in.traffic = 200, &Load{DurationSeconds: 10, KVHitRate: hitRate}
+			tick, _ := c.tick(in)
+			return tick.Pools[0].EstimatedTTFTMs
+		}
+		// Half of 600 queued tokens and of a prompt of 200 is what 200 queued ones and such a prompt are without hits.
+		if got, want := estimate(600, 0.5), estimate(200, 0); !(math.Abs(got/want-1) < 1e-6) {
+			t.Errorf("compat %q: TTFT %v ms with hits, want %v", compat, got, want)
+		}
+		if all, half := estimate(600, 0), estimate(600, 0.5); !(all > half) {
+			t.Errorf("compat %q: hits make no difference: %v ms", compat, all)
+		}
+	}
+}
+
 func TestT15HitsAreSeenWithoutARouterThatLooks(t *testing.T) {
 	for compat, want := range map[rules.Compat]float64{rules.Default: 0.25, rules.Dynamo13: 0} {
 		w := traffic{rules: rulesFor(compat), prompts: newMovingAverage(4)}
@@ -238,6 +314,50 @@ func TestT16TicksDoNotDrift(t *testing.T) {
 		}
 		if s.advance(now); s.at*1000 != want {
 			t.Errorf("compat %q: the second tick is at %v s", compat, s.at)
+		}
+	}
+}
+
+// TestT17EachTickHasItsOwnWindow divides by the time since the last look at the traffic, whatever the interval is meant to be, and
+// has nothing where nobody looked.
+func TestT17EachTickHasItsOwnWindow(t *testing.T) {
+	for compat, want := range map[rules.Compat][]float64{rules.Default: {15, 15}, rules.Dynamo13: {15, 15}, rules.Dynamo12: {14.2, 14.2}} {
+		d := trapDynamo(t, compat)
+		for d.NextTickMs() < 40_000 {
+			now := d.NextTickMs()
+			if compat == rules.Dynamo12 {
+				now -= 800 // when the last event was
+			}
+			d.Arrived(now, &engine.Request{Input: 10})
+			d.Tick(now, []simcore.PoolState{{Ready: []int32{0}}})
+		}
+		var got []float64
+		for _, tick := range d.record.Ticks {
+			if known := !math.IsNaN(tick.Observed.DurationSeconds); known != tick.ThroughputScaling || known == math.IsNaN(tick.Observed.Requests) {
+				t.Errorf("compat %q: at %v ms, where traffic was looked at: %v, there are %v requests in %v s", compat, tick.AtMs, tick.ThroughputScaling, tick.Observed.Requests, tick.Observed.DurationSeconds)
+			} else if known {
+				got = append(got, tick.Observed.DurationSeconds)
+			}
+		}
+		if len(got) < 2 || math.Abs(got[0]-want[0]) > 1e-9 || math.Abs(got[1]-want[1]) > 1e-9 {
+			t.Errorf("compat %q: windows of %v s, want %v first", compat, got, want)
+		}
+	}
+}
+
+// TestT20PredictorsAreBuiltIn has all predictors at hand, with nothing installed.
+func TestT20PredictorsAreBuiltIn(t *testing.T) {
+	for _, compat := range allCompat {
+		for _, predictor := range LoadPredictors() {
+			config := trapConfig("sla")
+			config.LoadPredictor = predictor
+			c := trapCore(t, config, compat, poolSetup{workers: 1})
+			for i := range 8 {
+				c.observe(&Load{DurationSeconds: 60, Requests: float64(10 + i%3), InputTokens: 1000, OutputTokens: 100})
+			}
+			if got := c.predict(&Load{DurationSeconds: 60}); !(got.Requests > 5 && got.Requests < 20 && got.InputTokens > 900 && got.InputTokens < 1100) {
+				t.Errorf("compat %q, %s: it expects %v requests of %v tokens", compat, predictor, got.Requests, got.InputTokens)
+			}
 		}
 	}
 }
@@ -301,6 +421,59 @@ func TestOutputsOfALoadingWindow(t *testing.T) {
 	}
 }
 
+// TestT25QueuedRequestsStay leaves what a worker that drains has queued where it is, though the other one has nothing to do.
+func TestT25QueuedRequestsStay(t *testing.T) {
+	for _, compat := range allCompat {
+		cfg := simcore.DefaultConfig()
+		cfg.Compat, cfg.Deployment.Workers = compat, 2
+		cfg.Timing.Source, cfg.Timing.PrefillMs, cfg.Timing.DecodeMs = perfmodel.SourceFixed, 1000, 100
+		cfg.Engine.MaxNumSeqs = 1
+		b := workload.NewBuilder("queued", 64)
+		for i := range 8 { // the even ones go to worker 0 and ask for little
+			b.Add(workload.Request{ArrivalMs: float64(i), Input: 64, Output: 1 + 99*(i%2)})
+		}
+		w, err := b.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var records []simcore.RequestRecord
+		_, err = simcore.Run(t.Context(), cfg, w, simcore.Options{
+			Autoscaler: &onlyOnce{atMs: 500, workers: 1},
+			Records:    func(r simcore.RequestRecord) { records = append(records, r) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var idle, last float64
+		for i, r := range records {
+			if int(r.Life.Worker) != i%2 || r.Life.State != engine.Completed || r.Life.Tokens != r.Life.Output {
+				t.Errorf("compat %q: request %d ended on worker %d in state %d", compat, i, r.Life.Worker, r.Life.State)
+			}
+			if i%2 == 0 {
+				idle = max(idle, r.Life.LastTokenMs)
+			} else {
+				last = max(last, r.Life.AdmittedMs)
+			}
+		}
+		if len(records) != 8 || last < 2*idle {
+			t.Errorf("compat %q: %d requests; the last begins at %v ms, when the other worker is idle since %v", compat, len(records), last, idle)
+		}
+	}
+}
+
+// onlyOnce asks for a number of workers at one time.
+type onlyOnce struct {
+	atMs    float64
+	workers int
+}
+
+func (o *onlyOnce) NextTickMs() float64 { return o.atMs }
+
+func (o *onlyOnce) Tick(float64, []simcore.PoolState) []int {
+	o.atMs = math.Inf(1)
+	return []int{o.workers}
+}
+
 func TestT26WhatStartsIsNotAskedForAgain(t *testing.T) {
 	for compat, again := range map[rules.Compat]bool{rules.Default: false, rules.Dynamo13: true} {
 		config := trapConfig("sla")
@@ -345,6 +518,39 @@ func TestT27ARIMAFollowsARamp(t *testing.T) {
 	}
 	if ours, reference := missed(rules.Default), missed(rules.Dynamo13); ours > reference/2 {
 		t.Errorf("misses add up to %v, with dynamo-1.3 to %v", ours, reference)
+	}
+}
+
+// TestT29RolesFollowFromThePool has engines of pools that know what they are for, but for those of 1.2 that are told otherwise.
+func TestT29RolesFollowFromThePool(t *testing.T) {
+	for compat, known := range map[rules.Compat]bool{rules.Default: true, rules.Dynamo13: true, rules.Dynamo12: false} {
+		cfg := simcore.DefaultConfig()
+		cfg.Compat = compat
+		cfg.Deployment = simcore.Deployment{Mode: simcore.ModeDisaggregated, PrefillWorkers: 1, DecodeWorkers: 1}
+		cfg.Timing.Source, cfg.Timing.PrefillMs, cfg.Timing.DecodeMs = perfmodel.SourceFixed, 1000, 100
+		cfg.Prefill = simcore.Stage{Engine: cfg.Engine, Timing: cfg.Timing}
+		cfg.Decode = cfg.Prefill
+		s := workload.DefaultSyntheticSpec()
+		s.Requests, s.InputTokens, s.OutputTokens, s.ArrivalIntervalMs = 1, 640, 2, 1
+		told := simulate(t, cfg, trapConfig("latency"), workload.Spec{Synthetic: &s}).Report
+		cfg.Prefill.Engine.WorkerType = engine.WorkerTypeAggregated
+		cfg.Decode.Engine.WorkerType = engine.WorkerTypeAggregated
+		if _, problems := cfg.Resolve(); (problems.Err() != nil) != known {
+			t.Errorf("compat %q: %v", compat, problems)
+		}
+		alone := simcore.DefaultConfig()
+		alone.Compat, alone.Engine.WorkerType = compat, engine.WorkerTypeAggregated
+		if _, problems := alone.Resolve(); len(problems) != 1 || problems[0].Path != "engine.worker_type" {
+			t.Errorf("compat %q, without pools: %v", compat, problems)
+		}
+		if known {
+			continue
+		}
+		// The prompt takes a decode step more, and is computed twice.
+		untold := simulate(t, cfg, trapConfig("latency"), workload.Spec{Synthetic: &s}).Report
+		if got := untold.TTFT.Mean - told.TTFT.Mean; math.Abs(got-1100) > 1e-6 {
+			t.Errorf("compat %q: the first token comes %v ms later, want 1100", compat, got)
+		}
 	}
 }
 

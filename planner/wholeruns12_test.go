@@ -11,9 +11,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/simcore/engine"
 	"github.com/servegrid/servegrid/simcore/perfmodel"
 	"github.com/servegrid/servegrid/simcore/router"
 	"github.com/servegrid/servegrid/simcore/rules"
@@ -67,13 +69,18 @@ func recordedRun(t *testing.T, dir, name string) (simcore.Config, Config, string
 		}
 		cfg.Prefill = recordedStage(t, prefill)
 		cfg.Decode = recordedStage(t, recordedArgument(t, command, "--decode-engine-args"))
+		for _, e := range []*engine.Config{&cfg.Prefill.Engine, &cfg.Decode.Engine} {
+			if !strings.Contains(command, `"is_prefill":true`) { // nor does decode say so then (T29)
+				e.WorkerType = engine.WorkerTypeAggregated
+			}
+		}
 	} else {
 		cfg.Deployment.Workers = workers("--num-workers")
 		s := recordedStage(t, recordedArgument(t, command, "--extra-engine-args"))
 		cfg.Engine, cfg.Timing = s.Engine, s.Timing
 	}
 	if recordedArgument(t, command, "--router-mode") == "kv_router" {
-		cfg.Router.Policy = router.PolicyKVRouter
+		cfg.Router.Policy, cfg.Router.RouterQueueThreshold = router.PolicyKVRouter, 4 // the default of that release
 	}
 	trace := regexp.MustCompile(`inputs/\S+\.jsonl`).FindString(command)
 	return cfg, recordedConfig(t, recordedArgument(t, command, "--planner-config")), filepath.Join(dir, trace)
@@ -153,13 +160,8 @@ func recordedEvents(t *testing.T, text string) (events []recordedEvent) {
 	return events
 }
 
-// notComparable are recorded runs of 1.2.1 that are not the same here, though their ticks are.
-var notComparable = map[string]string{
-	"a13_wave_kvrouter_sla_both": "the reference's KV router varies from run to run; here there is one change more at the end",
-	"d05_no_role_flags":          "its engines do not know whether they prefill or decode, which ours always do",
-}
-
-// TestWholeRunsOfDynamo12 simulates the recorded runs of 1.2.1.
+// TestWholeRunsOfDynamo12 simulates the recorded runs of 1.2.1. The one with the KV router, which takes any of several equally
+// good workers, was run six times: all have the same changes, and mean latencies that differ by up to 0.2 %.
 func TestWholeRunsOfDynamo12(t *testing.T) {
 	dir := sharedPlanner(t)
 	paths, err := filepath.Glob(filepath.Join(dir, "agg121", "*", "report.json"))
@@ -170,17 +172,21 @@ func TestWholeRunsOfDynamo12(t *testing.T) {
 		path = filepath.Dir(path)
 		name := filepath.Base(path)
 		t.Run(name, func(t *testing.T) {
-			if reason := notComparable[name]; reason != "" {
-				t.Skip(reason)
-			}
 			cfg, p, trace := recordedRun(t, dir, name)
-			compareRecorded(t, simulateRecorded(t, cfg, p, trace), path)
+			if cfg.Router.Policy != router.PolicyKVRouter {
+				compareRecorded(t, simulateRecorded(t, cfg, p, trace), path, 1e-9)
+				return
+			}
+			for cfg.Router.Seed = range 8 {
+				compareRecorded(t, simulateRecorded(t, cfg, p, trace), path, 0.002)
+			}
 		})
 	}
 }
 
-// compareRecorded checks that the same changes were decided at the same times, and the mean latencies, to nine digits.
-func compareRecorded(t *testing.T, out *Outcome, dir string) {
+// compareRecorded checks that the same changes were decided at the same times, and the mean latencies, which may be off by a
+// share.
+func compareRecorded(t *testing.T, out *Outcome, dir string, share float64) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "stdout.txt"))
 	if err != nil {
@@ -208,7 +214,7 @@ func compareRecorded(t *testing.T, out *Outcome, dir string) {
 		t.Fatal(err)
 	}
 	for key, got := range map[string]float64{"mean_ttft_ms": out.Report.TTFT.Mean, "mean_itl_ms": out.Report.ITL.Mean} {
-		if want := report[key].(float64); math.Abs(got/want-1) > 1e-9 {
+		if want := report[key].(float64); math.Abs(got/want-1) > share {
 			t.Errorf("%s is %v, want %v", key, got, want)
 		}
 	}

@@ -249,7 +249,7 @@ func TestReportOfHandMadeTables(t *testing.T) {
 	}{
 		"no rows":          {NewTable(nil, Metadata{}), 0},
 		"one row":          {few, 1},
-		"all failed":       {NewTable([]Row{{ID: "a", Status: StatusFailed, Reason: "panic", Error: "boom"}}, Metadata{}), 0},
+		"all failed":       {NewTable([]Row{{ID: "a", Point: &gridspec.Point{}, Status: StatusFailed, Reason: "panic", Error: "boom"}}, Metadata{}), 0},
 		"words only":       {readContent(t, "gpu\nh200\nb200\n"), 0},
 		"unknown figures":  {readContent(t, "gpu,a,b\nh200,1,2\nb200,2,1\n,3,\n"), 2},
 		"a metric of ours": {readContent(t, "gpu,mean_ttft_ms,output_throughput_tok_s\nh200,10,20\nb200,9,30\n"), 1},

@@ -114,6 +114,21 @@ func TestReportTellsAnalyticPointsApart(t *testing.T) {
 	b.ExpectNoComplaints()
 }
 
+// TestReportTellsSourcesApart checks that the table says which points were measured where others were simulated.
+func TestReportTellsSourcesApart(t *testing.T) {
+	for _, mixed := range []bool{true, false} {
+		rows := onGPU(t, "h200_sxm", 0)
+		if mixed {
+			rows[0].Source = SourceLive
+		}
+		b := openReport(t, ReportData{Title: "Sources", Table: NewTable(rows, Metadata{})})
+		if header := pagetest.Eval[bool](b, `document.querySelector('#table th[data-column="source"]') !== null`); header != mixed {
+			t.Errorf("mixed %v: the table has a column source: %v", mixed, header)
+		}
+		b.ExpectNoComplaints()
+	}
+}
+
 // TestReportWarnsOfData checks the notes about passes outside of the data and about suspect tables.
 func TestReportWarnsOfData(t *testing.T) {
 	table := NewTable(onGPU(t, "h200_sxm", .0312), Metadata{})

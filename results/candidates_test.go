@@ -27,8 +27,9 @@ func rowOf(throughput float64, axes ...gridspec.AxisValue) Row {
 }
 
 func replicateAxis(row Row, n int) Row {
-	row.Point.Replicate = n
-	row.Point.Axes = append(row.Point.Axes, intAxis(replicateColumn, replicateColumn, n))
+	point := *row.Point
+	point.Replicate, point.Axes = n, append(slices.Clip(point.Axes), intAxis(replicateColumn, replicateColumn, n))
+	row.Point = &point
 	return row
 }
 

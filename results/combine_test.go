@@ -17,7 +17,8 @@ import (
 // liveRow is a live run of a made-up point: its settings are no axes, and it does not know what only a simulation does.
 func liveRow(like Row, unknown bool) Row {
 	like.Source, like.DeploymentUnknown, like.ID = SourceLive, unknown, "live-"+like.ID
-	like.Point.Axes = nil
+	point := *like.Point
+	point.Axes, like.Point = nil, &point
 	like.Metrics = slices.Clone(like.Metrics)
 	return like
 }

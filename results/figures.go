@@ -90,8 +90,8 @@ func CommonConstraints(points []gridspec.Point, objectives []Objective) []Constr
 		return nil
 	}
 	rows := make([]Row, len(points))
-	for i, p := range points {
-		rows[i].Point = p
+	for i := range points {
+		rows[i].Point = &points[i]
 	}
 	return commonSLA(rows)
 }

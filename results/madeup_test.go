@@ -37,7 +37,7 @@ func madeUpRow(rng *rand.Rand, index, workers int, policy string, budget, concur
 	row := Row{
 		ID: fmt.Sprintf("%016x", rng.Uint64()), Status: StatusOK, WallSeconds: 0.02 + 0.1*rng.Float64(),
 		WorkloadDigest: "5d2c0a3f8f3e7d9b",
-		Point: gridspec.Point{
+		Point: &gridspec.Point{
 			Index: index, Config: config,
 			Workload: workload.Spec{Preset: &workload.PresetSpec{Name: "chat", Requests: 2000}},
 			Axes: []gridspec.AxisValue{

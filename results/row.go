@@ -48,8 +48,9 @@ type Row struct {
 	Reason, Error string
 	// WallSeconds is how long the simulation or the live run took. It is the only figure that differs between equal runs.
 	WallSeconds float64
-	// Point is what was simulated.
-	Point gridspec.Point
+	// Point is what was simulated. It is as large as many rows, so that they share it with who made it, and nobody changes it. A
+	// row that comes from a journal, or from elsewhere, and did not meet its point yet has none.
+	Point *gridspec.Point
 	// Metrics holds a value for every entry of metrics.Fields, in that order; NaN where the point has none.
 	Metrics []float64
 	// WorkloadDigest identifies the replayed work.

@@ -82,7 +82,7 @@ func TestNonFiniteMetricsAreNull(t *testing.T) {
 // point is a row with the axes only.
 func point(axes ...gridspec.AxisValue) Row {
 	config, _ := gridspec.DefaultConfig().Resolve()
-	return Row{ID: "x", Status: StatusOK, Point: gridspec.Point{Config: config, Axes: axes}}
+	return Row{ID: "x", Status: StatusOK, Point: &gridspec.Point{Config: config, Axes: axes}}
 }
 
 func TestAxisColumns(t *testing.T) {

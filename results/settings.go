@@ -156,29 +156,49 @@ func (t *Table) addSettings(rows []Row) {
 		if axes[s.path] || len(rows) == 0 {
 			continue
 		}
-		c := s.column(rows, alike)
-		switch {
-		case c.allNull(): // no point has it
-		case c.constant():
-			t.Metadata.Constants[s.path] = c.plain(0)
-		case slices.Contains(provenanceSettings, c.Name): // has a column of its own
-		case t.Column(c.Name) == nil:
-			t.Columns = append(t.Columns, c)
+		value := s.reader(rows, alike)
+		first, some := value(0)
+		constant := true
+		for i := 1; i < len(rows) && constant; i++ {
+			v, ok := value(i)
+			constant = v == first && ok == some
+		}
+		switch name := flatName(s.path); {
+		case constant && some:
+			t.Metadata.Constants[s.path] = plain(first)
+		case constant: // no point has it
+		case slices.Contains(provenanceSettings, name): // has a column of its own
+		case t.Column(name) == nil:
+			t.Columns = append(t.Columns, s.column(len(rows), value))
 		}
 	}
 }
 
-// column has the setting of all rows.
-func (s setting) column(rows []Row, alike []int) *Column {
-	c := NewColumn(flatName(s.path), s.kind, len(rows))
-	c.Unit, c.Doc, c.Role = s.unit, s.doc, RoleConfig
-	concerns := make([]bool, len(rows))
-	for i := range rows {
-		if concerns[i] = concerns[alike[i]]; alike[i] == i {
-			concerns[i] = gridspec.Concerns(s.path, &rows[i].Point.Config)
+// reader returns what reads the setting of a row, and false where the row has none.
+func (s setting) reader(rows []Row, alike []int) func(row int) (gridspec.Value, bool) {
+	concerns := map[int]bool{}
+	return func(row int) (gridspec.Value, bool) {
+		config := &rows[row].Point.Config
+		concerned, known := concerns[alike[row]]
+		if !known {
+			concerned = gridspec.Concerns(s.path, config)
+			concerns[alike[row]] = concerned
 		}
-		if v, ok := s.value(reflect.ValueOf(&rows[i].Point.Config).Elem(), concerns[i]); ok && rows[i].states(s) {
-			c.Set(i, v)
+		v, ok := s.value(reflect.ValueOf(config).Elem(), concerned)
+		if !ok || !rows[row].states(s) || math.IsNaN(v.Float) {
+			return gridspec.Value{}, false
+		}
+		return v, true
+	}
+}
+
+// column has the setting of so many rows.
+func (s setting) column(rows int, value func(row int) (gridspec.Value, bool)) *Column {
+	c := NewColumn(flatName(s.path), s.kind, rows)
+	c.Unit, c.Doc, c.Role = s.unit, s.doc, RoleConfig
+	for row := range rows {
+		if v, ok := value(row); ok {
+			c.Set(row, v)
 		}
 	}
 	return c
@@ -215,8 +235,15 @@ func concernedAlike(rows []Row) []int {
 // plain returns the value of a row as JSON encodes it; JSON has no infinities, so they are null.
 func (c *Column) plain(row int) any {
 	v, ok := c.Value(row)
+	if !ok {
+		return nil
+	}
+	return plain(v)
+}
+
+func plain(v gridspec.Value) any {
 	switch {
-	case !ok, math.IsInf(v.Float, 0):
+	case math.IsInf(v.Float, 0):
 		return nil
 	case v.Kind == gridspec.KindInt:
 		return v.Int

@@ -1,6 +1,7 @@
 package simcore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -20,9 +21,33 @@ const (
 	AgentXInferenceX = "ix"
 )
 
+// The values of [AgentX.StartBasis].
+const (
+	StartByTurns = "turns"
+	StartByTime  = "time"
+)
+
+// The values of [AgentX.WarmUp].
+const (
+	WarmUpRepeatedPrefixes = "repeated_prefixes"
+	WarmUpLiveTrajectory   = "live_trajectory"
+)
+
+// The values of [AgentX.Overflow].
+const (
+	OverflowTruncate = "truncate"
+	OverflowDrop     = "drop"
+)
+
+// The values of [AgentX.SpawnWait].
+const (
+	SpawnWaitRecorded = "recorded"
+	SpawnWaitAll      = "all"
+)
+
 // AgentX is the scenario of that benchmark (spec/workloads.md §3): users who each play one conversation of an agent after
 // another. The first ones start somewhere in the middle, after their beginnings have been put into the cache; then the
-// measured window runs. load.concurrency is the number of users. What is -1 (null in a spec) is as the preset has it.
+// measured window runs. load.concurrency is the number of users. What is -1 (null in a spec) or empty is as the preset has it.
 type AgentX struct {
 	// Preset is "rfc", the benchmark as its request for comments describes it, or "ix", as InferenceX runs it; empty means no
 	// such scenario.
@@ -33,19 +58,30 @@ type AgentX struct {
 	DurationS float64 `json:"duration_s"`
 	// GraceS is how long requests under way at its end may take to be measured, in s.
 	GraceS float64 `json:"grace_s"`
-	// StartMin is the least share of a conversation that a user's first one has behind it: of its turns with the preset rfc,
-	// of its time with ix.
+	// StartMin is the least share of a conversation that a user's first one has behind it.
 	StartMin float64 `json:"start_min"`
 	// StartMax is the most of it.
 	StartMax float64 `json:"start_max"`
+	// StartBasis says what start_min and start_max are shares of: the main agent's "turns", or the "time" from the first request to
+	// the last; "" is as the preset has it.
+	StartBasis string `json:"start_basis"`
 	// GapCapS bounds the time between an answer and the next request, in s; 0 means no bound.
 	GapCapS float64 `json:"gap_cap_s"`
 	// TreeIdleCapS bounds how long a conversation does nothing, in s; 0 means no bound.
 	TreeIdleCapS float64 `json:"tree_idle_cap_s"`
 	// GlobalIdleCapS bounds how long all conversations do nothing, in s; 0 means no bound.
 	GlobalIdleCapS float64 `json:"global_idle_cap_s"`
-	// PrimersPerUser is how many more requests warm the cache up than one for each agent that goes on.
+	// PrimersPerUser is how many more requests of each user warm the cache up than one for each agent that goes on.
 	PrimersPerUser int `json:"primers_per_user"`
+	// WarmUp says what primers_per_user counts: "repeated_prefixes", the same requests again, or "live_trajectory", the next ones of
+	// the user's conversations, without pauses; "" is as the preset has it.
+	WarmUp string `json:"warm_up"`
+	// SpawnWait says for which of its subagents an agent waits before its next turn: for those that it waited for as "recorded", or
+	// for "all"; "" is as the preset has it.
+	SpawnWait string `json:"spawn_wait"`
+	// Overflow says what becomes of a conversation with a request that does not fit engine.context_length: "truncate" ends it before
+	// that request, "drop" leaves it out; "" is as the preset has it.
+	Overflow string `json:"overflow"`
 	// Salt says whose prompts share KV blocks: "play", no two plays of a conversation, "user", the plays of a conversation by
 	// one user, or "none", all plays as in the recording.
 	Salt string `json:"salt"`
@@ -61,8 +97,14 @@ func (a AgentX) Enabled() bool { return a.Preset != "" }
 
 // agentXPresets are the settings of the presets (spec/workloads.md §3.1, §3.3).
 var agentXPresets = map[string]AgentX{
-	AgentXRFC:        {DurationS: 1800, GraceS: 0, StartMin: 0, StartMax: .7, GapCapS: 60, TreeIdleCapS: 0, GlobalIdleCapS: 0, PrimersPerUser: 0},
-	AgentXInferenceX: {DurationS: 3600, GraceS: 30, StartMin: .25, StartMax: .75, GapCapS: 0, TreeIdleCapS: 300, GlobalIdleCapS: 10, PrimersPerUser: 10},
+	AgentXRFC: {
+		DurationS: 1800, GraceS: 0, StartMin: 0, StartMax: .7, StartBasis: StartByTurns, GapCapS: 60, TreeIdleCapS: 0, GlobalIdleCapS: 0, PrimersPerUser: 0,
+		WarmUp: WarmUpRepeatedPrefixes, SpawnWait: SpawnWaitAll, Overflow: OverflowTruncate,
+	},
+	AgentXInferenceX: {
+		DurationS: 3600, GraceS: 30, StartMin: .25, StartMax: .75, StartBasis: StartByTime, GapCapS: 0, TreeIdleCapS: 300, GlobalIdleCapS: 10, PrimersPerUser: 10,
+		WarmUp: WarmUpRepeatedPrefixes, SpawnWait: SpawnWaitRecorded, Overflow: OverflowDrop,
+	},
 }
 
 // settings lists the settings that a preset fills in.
@@ -79,8 +121,26 @@ func (a *AgentX) settings() []struct {
 	}
 }
 
-// filled is the scenario with what its preset has.
-func (a AgentX) filled() AgentX {
+// choices lists the settings that a preset chooses, and what there is to choose from.
+func (a *AgentX) choices() []struct {
+	key    string
+	value  *string
+	values []string
+} {
+	return []struct {
+		key    string
+		value  *string
+		values []string
+	}{
+		{"start_basis", &a.StartBasis, []string{StartByTurns, StartByTime}},
+		{"warm_up", &a.WarmUp, []string{WarmUpRepeatedPrefixes, WarmUpLiveTrajectory}},
+		{"spawn_wait", &a.SpawnWait, []string{SpawnWaitRecorded, SpawnWaitAll}},
+		{"overflow", &a.Overflow, []string{OverflowTruncate, OverflowDrop}},
+	}
+}
+
+// Filled is the scenario with what its preset has.
+func (a AgentX) Filled() AgentX {
 	preset := agentXPresets[a.Preset]
 	own, given := a.settings(), preset.settings()
 	for i := range own {
@@ -90,6 +150,10 @@ func (a AgentX) filled() AgentX {
 	}
 	if a.PrimersPerUser == -1 {
 		a.PrimersPerUser = preset.PrimersPerUser
+	}
+	chosen, usual := a.choices(), preset.choices()
+	for i := range chosen {
+		*chosen[i].value = cmp.Or(*chosen[i].value, *usual[i].value)
 	}
 	return a
 }
@@ -131,10 +195,15 @@ func (c Config) validateAgentX(set rules.Set) problem.List {
 	if salts := []string{workload.SaltPlay, workload.SaltUser, workload.SaltNone}; !slices.Contains(salts, a.Salt) {
 		l.Add("agentx.salt", a.Salt, "use one of: %s", strings.Join(salts, ", "))
 	}
+	for _, choice := range a.choices() {
+		if v := *choice.value; v != "" && !slices.Contains(choice.values, v) {
+			l.Add("agentx."+choice.key, v, "use one of: %s; or leave it out for the preset's", strings.Join(choice.values, ", "))
+		}
+	}
 	if c.Load.Speedup != 1 {
 		l.Add("load.speedup", c.Load.Speedup, "the AgentX scenario plays conversations at their recorded speed; leave it out")
 	}
-	if f := a.filled(); f.DurationS == 0 {
+	if f := a.Filled(); f.DurationS == 0 {
 		l.Add("agentx.duration_s", f.DurationS, "give a window above 0 seconds")
 	} else if f.StartMin > f.StartMax || f.StartMax > 1 {
 		l.Add("agentx.start_max", f.StartMax, "give a share from start_min, %v, to 1", f.StartMin)
@@ -163,7 +232,7 @@ func simulateAgentX(ctx context.Context, cfg Config, base *workload.Workload, op
 		if err != nil {
 			return nil, err
 		}
-		s.scenario = &agentXRun{AgentXScenario: *scenario, base: base, cfg: cfg.AgentX.filled()}
+		s.scenario = &agentXRun{AgentXScenario: *scenario, base: base, cfg: cfg.AgentX.Filled()}
 		if err := s.run(); err != nil || !s.scenario.exhausted() {
 			return s, s.scenario.ofBase(err)
 		}
@@ -215,15 +284,15 @@ func (c Config) AgentXPlays() int { return (1 + playsAhead) * c.Load.Concurrency
 
 // agentXPlan is what a workload is expanded to.
 func (c Config) agentXPlan() workload.AgentXPlan {
-	a := c.AgentX.filled()
+	a := c.AgentX.Filled()
 	cap := a.GapCapS * 1000
 	if cap == 0 {
 		cap = math.Inf(1)
 	}
 	return workload.AgentXPlan{
-		Users: c.Load.Concurrency, Seed: a.Seed, Shuffle: true, StartMin: a.StartMin, StartMax: a.StartMax, ByTurn: a.Preset == AgentXRFC,
-		PrimerTokens: 1, PrimersPerUser: a.PrimersPerUser, GapCapMs: cap, ContextLength: c.Stages()[0].Engine.ContextLength,
-		DropLong: a.Preset == AgentXInferenceX, Salt: a.Salt, Plays: playsAhead * c.Load.Concurrency,
+		Users: c.Load.Concurrency, Seed: a.Seed, Shuffle: true, StartMin: a.StartMin, StartMax: a.StartMax, ByTurn: a.StartBasis == StartByTurns,
+		PrimerTokens: 1, PrimersPerUser: a.PrimersPerUser, PlayOn: a.WarmUp == WarmUpLiveTrajectory, GapCapMs: cap, ContextLength: c.Stages()[0].Engine.ContextLength,
+		DropLong: a.Overflow == OverflowDrop, WaitForSubagents: a.SpawnWait == SpawnWaitAll, Salt: a.Salt, Plays: playsAhead * c.Load.Concurrency,
 	}
 }
 

@@ -46,6 +46,18 @@ func conversations(t *rapid.T) *workload.Workload {
 	return w
 }
 
+// drawAgentX chooses what a preset chooses otherwise.
+func drawAgentX(t *rapid.T, a *AgentX) {
+	a.Preset = rapid.SampledFrom([]string{AgentXRFC, AgentXInferenceX}).Draw(t, "preset")
+	for _, choice := range a.choices() {
+		*choice.value = rapid.SampledFrom(append(choice.values, "")).Draw(t, choice.key)
+	}
+	if rapid.Bool().Draw(t, "caps") {
+		a.TreeIdleCapS, a.GlobalIdleCapS = rapid.Float64Range(0, 5).Draw(t, "tree cap"), rapid.Float64Range(0, 5).Draw(t, "global cap")
+	}
+	a.PrimersPerUser = rapid.IntRange(-1, 12).Draw(t, "primers")
+}
+
 // Whatever conversations there are: the same seed gives the same run, no more users than asked for play at a time, turns
 // of a play come in order, nothing starts after the window, and plays reuse nothing of each other.
 func TestAgentXProperties(t *testing.T) {
@@ -61,7 +73,7 @@ func TestAgentXProperties(t *testing.T) {
 		}
 		cfg.Router.Policy = rapid.SampledFrom([]string{router.PolicyRoundRobin, router.PolicyKVRouter, router.PolicySessionAffinity}).Draw(t, "router")
 		cfg.Load.Mode, cfg.Load.Concurrency = LoadConcurrency, rapid.IntRange(1, 5).Draw(t, "users")
-		cfg.AgentX.Preset = rapid.SampledFrom([]string{AgentXRFC, AgentXInferenceX}).Draw(t, "preset")
+		drawAgentX(t, &cfg.AgentX)
 		cfg.AgentX.DurationS, cfg.AgentX.Seed = rapid.Float64Range(1, 40).Draw(t, "duration"), rapid.Uint64().Draw(t, "seed")
 		run := func() (*Report, []RequestRecord) {
 			var records []RequestRecord
@@ -133,7 +145,7 @@ func TestAgentXPlansEnough(t *testing.T) {
 			cfg.Deployment.Mode = ModeDisaggregated
 			cfg.Prefill, cfg.Decode = Stage{cfg.Engine, cfg.Timing}, Stage{cfg.Engine, cfg.Timing}
 		}
-		cfg.AgentX.Preset = rapid.SampledFrom([]string{AgentXRFC, AgentXInferenceX}).Draw(t, "preset")
+		drawAgentX(t, &cfg.AgentX)
 		cfg.AgentX.DurationS, cfg.AgentX.Seed = rapid.Float64Range(1, 120).Draw(t, "duration"), rapid.Uint64().Draw(t, "seed")
 		cfg.AgentX.Salt = rapid.SampledFrom([]string{workload.SaltPlay, workload.SaltUser, workload.SaltNone}).Draw(t, "salt")
 		run := func(plays int) *Report {
@@ -197,6 +209,10 @@ func TestAgentXProblems(t *testing.T) {
 		{func(c *Config) { c.AgentX.StartMin = .9 }, "agentx.start_max: 0.7 is not allowed; give a share from start_min, 0.9, to 1"},
 		{func(c *Config) { c.AgentX.Salt = "trace" }, "agentx.salt: trace is not allowed; use one of: play, user, none"},
 		{func(c *Config) { c.AgentX.PrimersPerUser = -3 }, "agentx.primers_per_user: -3 is not allowed"},
+		{func(c *Config) { c.AgentX.StartBasis = "tokens" }, "agentx.start_basis: tokens is not allowed; use one of: turns, time; or leave it out for the preset's"},
+		{func(c *Config) { c.AgentX.WarmUp = "none" }, "agentx.warm_up: none is not allowed; use one of: repeated_prefixes, live_trajectory"},
+		{func(c *Config) { c.AgentX.SpawnWait = "none" }, "agentx.spawn_wait: none is not allowed; use one of: recorded, all"},
+		{func(c *Config) { c.AgentX.Overflow = "fail" }, "agentx.overflow: fail is not allowed; use one of: truncate, drop"},
 	} {
 		cfg := DefaultConfig()
 		cfg.Load.Mode, cfg.Load.Concurrency, cfg.AgentX.Preset = LoadConcurrency, 2, AgentXRFC

@@ -23,8 +23,9 @@ type agentXGolden struct {
 	Files          map[string]string
 	Lanes          int
 	StartsMs       []float64 // where the first plays start, as the peer drew it
-	ProfileStartMs float64
-	DurationS      float64 // 0: each lane plays its first play and no more
+	WarmUp         string    // the setting; "" for repeated prefixes
+	ProfileStartMs float64   // 0 when the warm-up takes another time: the peer delays what comes before a live trajectory
+	DurationS      float64   // 0: each lane plays its first play and no more
 	Issued         int64
 	PlaysStarted   int64
 	PlaysCompleted int64
@@ -45,7 +46,7 @@ func TestAgentXGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	var goldens []agentXGolden
-	if err := json.NewDecoder(z).Decode(&goldens); err != nil || len(goldens) < 6 {
+	if err := json.NewDecoder(z).Decode(&goldens); err != nil || len(goldens) < 13 {
 		t.Fatalf("%d runs: %v", len(goldens), err)
 	}
 	for _, golden := range goldens {
@@ -73,7 +74,7 @@ func (g agentXGolden) check(t *testing.T) {
 	cfg.Engine.BlockSize, cfg.Engine.NumGPUBlocks, cfg.Engine.MaxNumBatchedTokens = 64, 100_000, 2_000_000
 	cfg.Timing.Source, cfg.Timing.PrefillMs, cfg.Timing.DecodeMs = perfmodel.SourceFixed, 1, 1
 	cfg.Load.Mode, cfg.Load.Concurrency = LoadConcurrency, g.Lanes
-	cfg.AgentX.Preset, cfg.AgentX.DurationS = AgentXInferenceX, g.DurationS
+	cfg.AgentX.Preset, cfg.AgentX.DurationS, cfg.AgentX.WarmUp = AgentXInferenceX, g.DurationS, g.WarmUp
 	firstOnly := g.DurationS == 0
 	if firstOnly {
 		// The peer ends with the first plays, has their floors and cuts no idle time.
@@ -89,6 +90,10 @@ func (g agentXGolden) check(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	start := report.AgentX.StartMs
+	if g.ProfileStartMs != 0 && start != g.ProfileStartMs {
+		t.Errorf("the window starts at %v, want %v", start, g.ProfileStartMs)
+	}
 	got := map[string]int{}
 	measured := 0
 	for _, r := range records {
@@ -96,7 +101,7 @@ func (g agentXGolden) check(t *testing.T) {
 			continue
 		}
 		measured++
-		got[agentXLine(w.ID(r.Request), r.Life.ArrivalMs-g.ProfileStartMs, r.Life.FirstTokenMs-g.ProfileStartMs, r.Life.LastTokenMs-g.ProfileStartMs, float64(r.Life.ReusedFirst))]++
+		got[agentXLine(w.ID(r.Request), r.Life.ArrivalMs-start, r.Life.FirstTokenMs-start, r.Life.LastTokenMs-start, float64(r.Life.ReusedFirst))]++
 	}
 	for _, r := range g.Requests {
 		line := agentXLine(r[0].(string), r[1].(float64), r[2].(float64), r[3].(float64), r[4].(float64))

@@ -36,29 +36,49 @@ type agentXDriver struct {
 	s       *released
 	warming int     // warm-ups that have not ended
 	ahead   float64 // of the simulation's clock, in ms
+	endedMs float64 // when a request last ended: rounding must not let one that waits for it start before that
 
 	flying      int     // requests that were released and have not ended
 	flyingOf    []int32 // those of each play
 	userOf      []int32 // who began each play
 	globalCapMs float64
 	treeCapMs   float64
+	idleUntilMs float64     // when something has to be released if nothing is under way; +Inf if something is
+	restUntilMs []float64   // when a play of which nothing is under way has to go on; NaN for one that is at work
+	resting     []rest      // in order of time; plays that have gone on since are among them
 	more        func() bool // adds plays; nil when there are only those that were planned
+}
+
+// rest is the longest time that a play may do nothing.
+type rest struct {
+	play    int32
+	untilMs float64
 }
 
 func newAgentXDriver(s *released) *agentXDriver {
 	d := &agentXDriver{graphDriver: newPlays(s), run: s.scenario, s: s, warming: s.scenario.WarmUps}
 	d.lanes, d.speedup = true, 1
 	d.run.startMs, d.run.exhaustedMs = math.NaN(), math.Inf(1)
-	d.flyingOf, d.userOf = make([]int32, d.graph.Plays()), make([]int32, d.graph.Plays())
+	d.extend(d.graph.Plays())
+	d.idleUntilMs = math.Inf(1)
 	d.globalCapMs, d.treeCapMs = capMs(d.run.cfg.GlobalIdleCapS), capMs(d.run.cfg.TreeIdleCapS)
 	for play := range d.warming {
-		d.beginPlay(play, d.run.Owner(play), 0)
+		if user := d.run.User(play); play == 0 || user != d.run.User(play-1) {
+			d.beginPlay(play, user, 0)
+		}
 	}
 	d.waiting = d.warming
 	if d.warming == 0 {
 		d.begin(0)
 	}
 	return d
+}
+
+// extend makes room for what is known of plays.
+func (d *agentXDriver) extend(plays int) {
+	more := plays - len(d.userOf)
+	d.flyingOf, d.userOf = append(d.flyingOf, make([]int32, more)...), append(d.userOf, make([]int32, more)...)
+	d.restUntilMs = append(d.restUntilMs, make([]float64, more)...)
 }
 
 // capMs is a bound in ms; 0 s is none.
@@ -76,7 +96,7 @@ func (d *agentXDriver) begin(now float64) {
 	for user := range d.run.Users {
 		d.beginNext(user, now)
 	}
-	d.cutIdle(now)
+	d.idle(now)
 }
 
 // beginPlay lets a user start a play.
@@ -89,12 +109,13 @@ func (d *agentXDriver) beginPlay(play, user int, zero float64) {
 // beginNext lets a user start the next play in turn.
 func (d *agentXDriver) beginNext(user int, zero float64) {
 	d.beginPlay(d.waiting, user, zero)
+	d.rest(int32(d.waiting), zero-d.ahead)
 	d.waiting++
 	d.run.started++
 }
 
 func (d *agentXDriver) peek() float64 {
-	next := d.ready.soonest() - d.ahead
+	next := max(d.endedMs, min(d.ready.soonest()-d.ahead, d.longestRest().untilMs, d.idleUntilMs))
 	if next >= d.run.cutoffMs && !math.IsNaN(d.run.startMs) {
 		return math.Inf(1)
 	}
@@ -102,32 +123,45 @@ func (d *agentXDriver) peek() float64 {
 }
 
 func (d *agentXDriver) pop() (request int32, readyMs float64) {
+	d.cutIdle()
 	next := d.ready.pop()
+	play := d.graph.Play[next.id]
 	d.flying++
-	d.flyingOf[d.graph.Play[next.id]]++
+	d.flyingOf[play]++
+	d.idleUntilMs, d.restUntilMs[play] = math.Inf(1), math.NaN()
 	d.trigger(next.id, workload.OnDispatch, next.atMs)
-	return next.id, next.atMs - d.ahead
+	return next.id, max(d.endedMs, next.atMs-d.ahead)
 }
 
 func (d *agentXDriver) ended(request, _ int32, now float64) {
 	play := d.graph.Play[request]
+	d.endedMs = now
 	d.flying--
 	d.flyingOf[play]--
 	d.unended[play]--
 	d.trigger(request, workload.OnCompletion, now+d.ahead)
 	switch {
 	case d.unended[play] > 0:
-		d.cutIdleOf(play, now)
+		d.rest(play, now)
 	case d.run.WarmUp(play):
-		if d.warming--; d.warming == 0 {
-			d.begin(now)
-		}
+		d.warmedUp(int(play), now)
 		return
 	default:
 		d.run.completed++
 		d.next(int(d.userOf[play]), now)
 	}
-	d.cutIdle(now)
+	d.idle(now)
+}
+
+// warmedUp lets a user go on warming up, and the window begin when all have.
+func (d *agentXDriver) warmedUp(play int, now float64) {
+	d.warming--
+	if next := play + 1; d.run.WarmUp(int32(next)) && d.run.User(next) == d.run.User(play) {
+		d.beginPlay(next, d.run.User(play), now)
+	}
+	if d.warming == 0 {
+		d.begin(now)
+	}
 }
 
 // next lets a user go on after a play. When there are no more and none can be added, the run ends: a simulation starts again
@@ -142,22 +176,55 @@ func (d *agentXDriver) next(user int, now float64) {
 	}
 }
 
-// cutIdleOf moves the timers of a play nearer when nothing of it is under way and the next of them is further away than
-// allowed.
-func (d *agentXDriver) cutIdleOf(play int32, now float64) {
+// rest notes that a play does nothing from now on, if that is so and bounded.
+func (d *agentXDriver) rest(play int32, now float64) {
 	if d.flyingOf[play] > 0 || math.IsInf(d.treeCapMs, 1) || d.run.WarmUp(play) {
 		return
 	}
+	d.restUntilMs[play] = now + d.treeCapMs
+	d.resting = append(d.resting, rest{play, now + d.treeCapMs})
+}
+
+// longestRest is that of the play which has to go on first.
+func (d *agentXDriver) longestRest() rest {
+	for len(d.resting) > 0 && d.restUntilMs[d.resting[0].play] != d.resting[0].untilMs {
+		d.resting = d.resting[1:]
+	}
+	if len(d.resting) == 0 {
+		return rest{untilMs: math.Inf(1)}
+	}
+	return d.resting[0]
+}
+
+// idle notes that nothing is under way from now on, if that is so in the window.
+func (d *agentXDriver) idle(now float64) {
+	if d.flying == 0 && len(d.ready) > 0 && !math.IsNaN(d.run.startMs) {
+		d.idleUntilMs = now + d.globalCapMs
+	}
+}
+
+// cutIdle moves timers nearer if the next of them is further away than allowed: those of the play that has to go on, or all of them.
+func (d *agentXDriver) cutIdle() {
+	soonest, longest := d.ready.soonest()-d.ahead, d.longestRest()
+	switch {
+	case longest.untilMs < soonest && longest.untilMs <= d.idleUntilMs:
+		d.cutRest(longest.play, longest.untilMs)
+	case d.idleUntilMs < soonest:
+		d.ahead += soonest - d.idleUntilMs
+		d.run.shifts++
+		d.run.shiftedMs += soonest - d.idleUntilMs
+	}
+}
+
+// cutRest moves the timers of a play nearer, so that it goes on at a given time.
+func (d *agentXDriver) cutRest(play int32, untilMs float64) {
 	next := math.Inf(1)
 	for _, t := range d.ready {
 		if d.graph.Play[t.id] == play {
 			next = min(next, t.atMs)
 		}
 	}
-	by := next - d.ahead - now - d.treeCapMs
-	if !(by > 0) || math.IsInf(by, 1) {
-		return
-	}
+	by := next - d.ahead - untilMs
 	d.run.shifts++
 	d.run.shiftedMs += by
 	for _, r := range d.play(int(play)) {
@@ -169,16 +236,4 @@ func (d *agentXDriver) cutIdleOf(play int32, now float64) {
 		}
 	}
 	slices.SortFunc(d.ready, func(a, b timed) int { return cmp.Or(cmp.Compare(a.atMs, b.atMs), cmp.Compare(a.order, b.order)) })
-}
-
-// cutIdle moves all timers nearer when nothing is under way and the next of them is further away than allowed.
-func (d *agentXDriver) cutIdle(now float64) {
-	if d.flying > 0 || math.IsNaN(d.run.startMs) {
-		return
-	}
-	if idle := d.ready.soonest() - d.ahead - now; idle > d.globalCapMs && !math.IsInf(idle, 1) {
-		d.ahead += idle - d.globalCapMs
-		d.run.shifts++
-		d.run.shiftedMs += idle - d.globalCapMs
-	}
 }

@@ -21,7 +21,7 @@ func TestAgentXReport(t *testing.T) {
 		cfg.Engine.BlockSize, cfg.Engine.NumGPUBlocks = 16, 4096
 		cfg.Timing.Source, cfg.Timing.PrefillMs, cfg.Timing.DecodeMs = perfmodel.SourceFixed, 20, 3
 		cfg.Load.Mode, cfg.Load.Concurrency = LoadConcurrency, rapid.IntRange(1, 5).Draw(t, "users")
-		cfg.AgentX.Preset = rapid.SampledFrom([]string{AgentXRFC, AgentXInferenceX}).Draw(t, "preset")
+		drawAgentX(t, &cfg.AgentX)
 		cfg.AgentX.DurationS, cfg.AgentX.Seed = rapid.Float64Range(1, 120).Draw(t, "duration"), rapid.Uint64().Draw(t, "seed")
 		var records []RequestRecord
 		r, err := Run(context.Background(), cfg, w, Options{Records: func(r RequestRecord) { records = append(records, r) }})

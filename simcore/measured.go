@@ -20,8 +20,8 @@ type Measured struct {
 	Gaps, UserGaps *metrics.GapRecorder
 	// EndMs is when the last request had ended, in ms since the run began.
 	EndMs float64
-	// WindowMs is when the measured window of the AgentX scenario began; nil without one.
-	WindowMs *float64
+	// Scenario is how the AgentX scenario went ([Releases.Scenario]); nil without one, or when its window did not begin.
+	Scenario *Scenario
 	// Live says what else the report tells, and what it does not know. The counts of requests by how they ended, and the lag,
 	// are filled in.
 	Live metrics.Live
@@ -32,6 +32,8 @@ type MeasuredRequest struct {
 	// RequestRecord has the request's lengths and times, as far as they are known; its Life.State is completed, rejected or
 	// failed, and anything else for one that has not ended.
 	RequestRecord
+	// Number is that of its release ([Release.Number]), of the AgentX scenario only.
+	Number int32
 	// Cancelled says that whoever sent it ended it.
 	Cancelled bool
 	// LagMs is how long after its time it was sent.
@@ -67,7 +69,7 @@ func Summarise(cfg Config, w *workload.Workload, m Measured) (*Report, error) {
 	if m.UserGaps != nil {
 		r.OutputTokenThroughputPerUser = m.UserGaps.ThroughputPerUser()
 	}
-	if m.WindowMs != nil {
+	if m.Scenario != nil {
 		r.AgentX = s.measuredAgentX(r)
 	}
 	return r, nil
@@ -107,19 +109,14 @@ func (s *simulation) addMeasured(q *MeasuredRequest) {
 	s.countRequest(&q.Life, q.WarmUp)
 }
 
-// measuredAgentX is what is known of the AgentX scenario without its schedule.
+// measuredAgentX is what only the AgentX scenario reports. What a cache without limit would have had is NaN if it has too many blocks
+// to tell: that is no reason to lose what was measured.
 func (s *simulation) measuredAgentX(r *Report) *metrics.AgentX {
-	var perToken metrics.Values
+	t := &s.totals.agentX
 	for i := range s.measured.Requests {
 		q := &s.measured.Requests[i]
-		if !q.WarmUp && !q.Cancelled && q.Life.State == engine.Completed && q.Life.Tokens > 0 {
-			perToken.Add((q.Life.LastTokenMs - q.Life.ArrivalMs) / float64(q.Life.Tokens))
-		}
+		t.add(q.Number, &q.Life, !q.Cancelled && q.Life.State == engine.Completed, q.WarmUp)
 	}
-	gpus := math.Max(r.MeanGPUs, 1)
-	return &metrics.AgentX{
-		WarmUpRequests: s.totals.warmUps, StartMs: *s.measured.WindowMs,
-		TotalThroughputTokSPerGPU: r.TotalThroughputTokS / gpus, InputThroughputTokSPerGPU: r.InputThroughputTokS / gpus,
-		E2EPerToken: perToken.Summary(),
-	}
+	a, _ := t.report(*s.measured.Scenario, r, s.totals.warmUps, s.cfg.Stages()[0].Engine.BlockSize, math.Max(r.MeanGPUs, 1))
+	return a
 }

@@ -59,11 +59,22 @@ func TestSummariseCounts(t *testing.T) {
 	warm.WarmUp, warm.LagMs = true, 1000
 	gone := request(engine.Completed, 4)
 	gone.Cancelled = true
-	start := 50.
-	m := Measured{WindowMs: &start, EndMs: 200, Requests: []MeasuredRequest{
+	cfg := DefaultConfig()
+	cfg.Engine.BlockSize, cfg.Load.Mode, cfg.Load.Concurrency, cfg.AgentX.Preset = 16, LoadConcurrency, 1, AgentXRFC
+	b := workload.NewGraphBuilder("made", 16)
+	b.Add(workload.GraphRequest{Request: workload.Request{Input: 10, Output: 4, Hashes: []uint64{1}}})
+	conversation, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	releases, err := NewReleases(t.Context(), cfg, conversation, Window{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := Measured{Scenario: releases.Scenario(), EndMs: 200, Requests: []MeasuredRequest{
 		warm, gone, request(engine.Completed, 4), request(engine.Completed, 3), request(engine.Failed, 2), request(engine.Rejected, 0), request(engine.Pending, 1),
 	}}
-	r, err := Summarise(DefaultConfig(), w, m)
+	r, err := Summarise(cfg, w, m)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/servegrid/servegrid/simcore/engine"
+	"github.com/servegrid/servegrid/simcore/kvcache/tiers"
 	"github.com/servegrid/servegrid/simcore/rules"
 )
 
@@ -35,6 +36,26 @@ func drawPools(t *rapid.T, s shape) Config {
 func TestPoolRunsEqualSinglePasses(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w, cfg, model := drawWorkload(rt, shape{noZeroOutput: true}), drawPools(rt, shape{}), drawModel(rt)
+		want := simulate(rt, cfg, w, Options{everyPass: true, model: model})
+		got := simulate(rt, cfg, w, Options{model: model})
+		if fmt.Sprint(want.Err) != fmt.Sprint(got.Err) {
+			rt.Fatalf("every pass: %v\nruns:       %v", want.Err, got.Err)
+		}
+		if diff := diffOutcomes(want, got); diff != "" {
+			rt.Fatalf("(-every pass +runs):\n%s", diff)
+		}
+	})
+}
+
+// TestRunsOfUnknownRolesEqualSinglePasses checks the same of engines that do not know what they are for (engine.worker_type).
+func TestRunsOfUnknownRolesEqualSinglePasses(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w, cfg, model := drawWorkload(rt, shape{noZeroOutput: true}), drawPools(rt, shape{}), drawModel(rt)
+		cfg.Compat, cfg.Tiers = rules.Dynamo12, tiers.DefaultConfig()
+		for _, e := range []*engine.Config{&cfg.Prefill.Engine, &cfg.Decode.Engine} {
+			e.Type, e.BlockSize, e.SGLang = engine.TypeVLLM, 16, engine.DefaultSGLang()
+			e.WorkerType = rapid.SampledFrom([]string{"", engine.WorkerTypeAggregated}).Draw(rt, "worker type")
+		}
 		want := simulate(rt, cfg, w, Options{everyPass: true, model: model})
 		got := simulate(rt, cfg, w, Options{model: model})
 		if fmt.Sprint(want.Err) != fmt.Sprint(got.Err) {

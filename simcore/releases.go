@@ -101,7 +101,7 @@ func (r *Releases) startAgentX(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.scenario = &agentXRun{AgentXScenario: *scenario, base: r.base, cfg: r.cfg.AgentX.filled()}
+	r.scenario = &agentXRun{AgentXScenario: *scenario, base: r.base, cfg: r.cfg.AgentX.Filled()}
 	r.workload = scenario.Workload
 	r.agentX = newAgentXDriver(&r.released)
 	r.agentX.more = func() bool {
@@ -127,8 +127,7 @@ func (d *agentXDriver) grow(ctx context.Context, plan *workload.AgentXPlan) bool
 	requests, plays := scenario.Workload.Requests(), d.graph.Plays()
 	d.waits = append(d.waits, make([]int32, requests-len(d.waits))...)
 	d.readyMs = append(d.readyMs, make([]float64, requests-len(d.readyMs))...)
-	d.flyingOf = append(d.flyingOf, make([]int32, plays-len(d.flyingOf))...)
-	d.userOf = append(d.userOf, make([]int32, plays-len(d.userOf))...)
+	d.extend(plays)
 	unended := d.unended
 	d.groupByPlay()
 	copy(d.unended, unended)
@@ -191,11 +190,11 @@ func (r *Releases) Pop() Release {
 // ofPlay says what a request is in the scenario.
 func (r *Releases) ofPlay(out *Release) {
 	play := int(r.workload.Graph.Play[out.Number])
-	owner := r.scenario.Owner(play)
-	out.Request, out.WarmUp, out.Play = r.scenario.Base[out.Number], r.scenario.WarmUp(int32(play)), owner
+	instance := r.scenario.Instance(play)
+	out.Request, out.WarmUp, out.Play = r.scenario.Base[out.Number], r.scenario.WarmUp(int32(play)), instance
 	switch r.scenario.cfg.Salt {
 	case workload.SaltPlay:
-		out.Salt = uint64(owner) + 1
+		out.Salt = uint64(instance) + 1
 	case workload.SaltUser:
 		out.Salt = uint64(r.agentX.userOf[play]) + 1
 	}
@@ -216,6 +215,14 @@ func (r *Releases) WindowMs() (start, end float64, ok bool) {
 		return 0, 0, false
 	}
 	return r.scenario.startMs, r.scenario.cutoffMs, true
+}
+
+// Scenario is how the AgentX scenario went so far; nil before its window began, and without it.
+func (r *Releases) Scenario() *Scenario {
+	if _, _, ok := r.WindowMs(); !ok {
+		return nil
+	}
+	return &Scenario{r.scenario, r.workload}
 }
 
 // StopMs is when what is under way is to be cancelled; +Inf for never.

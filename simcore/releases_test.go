@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -121,7 +122,7 @@ func TestAgentXReleasesAreThoseOfSimulations(t *testing.T) {
 		cfg.Engine.BlockSize, cfg.Engine.NumGPUBlocks = 16, 4096
 		cfg.Timing.Source, cfg.Timing.PrefillMs, cfg.Timing.DecodeMs = perfmodel.SourceFixed, 20, 3
 		cfg.Load.Mode, cfg.Load.Concurrency = LoadConcurrency, rapid.IntRange(1, 5).Draw(t, "users")
-		cfg.AgentX.Preset = rapid.SampledFrom([]string{AgentXRFC, AgentXInferenceX}).Draw(t, "preset")
+		drawAgentX(t, &cfg.AgentX)
 		cfg.AgentX.DurationS, cfg.AgentX.Seed = rapid.Float64Range(1, 40).Draw(t, "duration"), rapid.Uint64().Draw(t, "seed")
 		report, lives := simulatedLives(t, cfg, w)
 		r, err := NewReleases(context.Background(), cfg, w, Window{})
@@ -129,7 +130,12 @@ func TestAgentXReleasesAreThoseOfSimulations(t *testing.T) {
 			t.Fatal(err)
 		}
 		salts := map[uint64]int{}
-		releases := drive(r, func(release Release) float64 { return endOfLife(lives[release.Number]) })
+		releases := drive(r, func(release Release) float64 {
+			if end := endOfLife(lives[release.Number]); end < r.StopMs() {
+				return end
+			}
+			return math.Inf(1) // a simulated pass goes on when the window is over, and nobody hears of its end
+		})
 		for _, release := range releases {
 			life, ok := lives[release.Number]
 			if !ok || release.ReadyMs != life.Life.ArrivalMs || int(release.Request) != life.Request || release.WarmUp != life.WarmUp || !release.WarmUp && release.Play != life.Play {
@@ -142,6 +148,14 @@ func TestAgentXReleasesAreThoseOfSimulations(t *testing.T) {
 		}
 		if len(releases) != len(lives) {
 			t.Fatalf("%d releases, and the simulation has %d", len(releases), len(lives))
+		}
+		m := Measured{Scenario: r.Scenario()}
+		for _, life := range lives {
+			m.Requests = append(m.Requests, MeasuredRequest{RequestRecord: life, Number: life.Life.Number})
+		}
+		measured, err := Summarise(cfg, w, m)
+		if err != nil || !reflect.DeepEqual(measured.AgentX, report.AgentX) {
+			t.Fatalf("measured\n%+v, %v\nsimulated\n%+v", measured.AgentX, err, report.AgentX)
 		}
 		start, end, ok := r.WindowMs()
 		if !ok || start != report.AgentX.StartMs || end != start+1000*cfg.AgentX.DurationS || r.StopMs() < end || r.Err() != nil {

@@ -17,7 +17,7 @@ type RequestRecord struct {
 	// Request and Session number the request and its session in the workload; Turn counts from 0.
 	Request, Session, Turn int
 	// Play numbers the conversations of a scenario in the order in which users start them; -1 without a scenario. Requests
-	// that warm the cache up have WarmUp set instead.
+	// that warm the cache up for one have its number, and WarmUp set.
 	Play   int
 	WarmUp bool
 	// Life holds lengths, times and counts.
@@ -107,7 +107,7 @@ func (s *simulation) collect(env *engine.Environment) {
 			s.records = append(s.records, s.record(q))
 		}
 		if s.scenario != nil {
-			t.agentX.add(s, q)
+			t.agentX.add(q.Number, q, s.completed(q), s.warmsUp(q.Number))
 		}
 		s.countRequest(q, s.warmsUp(q.Number))
 	}
@@ -139,7 +139,7 @@ func (s *simulation) countRequest(q *engine.Request, warmUp bool) {
 
 // windowed reports whether only requests of a window are measured, so that the duration counts from the first of them.
 func (s *simulation) windowed() bool {
-	return s.scenario != nil || s.measured != nil && s.measured.WindowMs != nil
+	return s.scenario != nil || s.measured != nil && s.measured.Scenario != nil
 }
 
 // warmsUp reports whether a request only warms the cache up, so that it is not measured.
@@ -329,7 +329,7 @@ func (s *simulation) record(q *engine.Request) RequestRecord {
 	}
 	record := RequestRecord{Request: int(number), Session: session, Turn: int(number - starts[session]), Play: -1, Life: *q, Parts: s.latencyParts(q)}
 	if s.scenario != nil {
-		record.WarmUp, record.Play = s.warmsUp(q.Number), int(s.workload.Graph.Play[q.Number])-s.scenario.WarmUps
+		record.WarmUp, record.Play = s.warmsUp(q.Number), s.scenario.Instance(int(s.workload.Graph.Play[q.Number]))
 	}
 	if s.handoffs != nil {
 		record.Handoff = &s.handoffs[q.Number]

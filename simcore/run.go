@@ -63,7 +63,8 @@ func Run(ctx context.Context, cfg Config, w *workload.Workload, opt Options) (*R
 	s.emitRecords()
 	r := s.report()
 	if s.scenario != nil {
-		err = s.reportAgentX(r)
+		r.WorkloadDigest = s.scenario.base.Digest()
+		r.AgentX, err = s.totals.agentX.report(Scenario{s.scenario, s.workload}, r, s.totals.warmUps, cfg.Stages()[0].Engine.BlockSize, r.MeanGPUs)
 	}
 	return r, err
 }
@@ -182,14 +183,15 @@ func (s *simulation) environment(stage Stage, role engine.Role) (engine.Environm
 		return engine.Environment{}, err
 	}
 	env := engine.Environment{
-		Config:    stage.workerLimits(s.rules),
-		Rules:     s.rules,
-		Model:     model,
-		Blocks:    blocks,
-		Gaps:      &s.gaps,
-		Capped:    s.cfg.Load.MaxSimTimeSeconds > 0 || s.cfg.AgentX.Enabled(),
-		Role:      role,
-		EveryPass: s.opt.everyPass || blocks.KnownOutputs,
+		Config:      stage.workerLimits(s.rules),
+		Rules:       s.rules,
+		Model:       model,
+		Blocks:      blocks,
+		Gaps:        &s.gaps,
+		Capped:      s.cfg.Load.MaxSimTimeSeconds > 0 || s.cfg.AgentX.Enabled(),
+		Role:        role,
+		RoleUnknown: stage.Engine.WorkerType == engine.WorkerTypeAggregated,
+		EveryPass:   s.opt.everyPass || blocks.KnownOutputs,
 	}
 	if s.scaling != nil {
 		env.Passes = s.scaling.log

@@ -32,6 +32,9 @@ func (c Config) validate() problem.List {
 		l = append(l, c.Decode.Engine.Validate(set).Under("decode.engine")...)
 	} else {
 		l = append(l, c.Engine.Validate(set).Under("engine")...)
+		if set.RolesMayBeUnknown && c.Engine.WorkerType == engine.WorkerTypeAggregated {
+			l.Add("engine.worker_type", c.Engine.WorkerType, "all workers of deployment.mode %s are; leave it out", ModeAggregated)
+		}
 	}
 	l = append(l, c.Router.Validate().Under("router")...)
 	l = append(l, c.validateTiers(set)...)

@@ -58,7 +58,7 @@ func TestBetterLineOfAJournal(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		kept := j.results[tt.want.ID]
-		for reader, rows := range map[string][]results.Row{"a sweep": {kept.row(p)}, "a merge": merged.Rows} {
+		for reader, rows := range map[string][]results.Row{"a sweep": {kept.row(&p)}, "a merge": merged.Rows} {
 			if len(rows) != 1 || rows[0].WallSeconds != tt.want.WallSeconds || rows[0].Reason != tt.want.Reason {
 				t.Errorf("%s: %s reads %+v", name, reader, rows)
 			}

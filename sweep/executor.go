@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/simcore"
 )
@@ -113,7 +112,7 @@ func decodeRows(lines []byte, semanticVersion string) ([]results.Row, error) {
 		if !s.usable(semanticVersion) {
 			return nil, fmt.Errorf("finished points come from version %q of the simulator; this one is %q", s.simulator, semanticVersion)
 		}
-		rows = append(rows, s.row(gridspec.Point{}))
+		rows = append(rows, s.row(nil))
 	}
 	return rows, nil
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/simcore"
 )
@@ -260,7 +259,7 @@ func (s stopper) Receive(ctx context.Context) (Delivery, error) {
 func TestEncodeRows(t *testing.T) {
 	rows := mustRun(t, testPoints(5), testOptions(t.TempDir())).Rows
 	for i := range rows {
-		rows[i].Point = gridspec.Point{}
+		rows[i].Point = nil
 	}
 	lines, err := EncodeRows(rows)
 	if err != nil {

@@ -73,7 +73,7 @@ func resultOf(row *results.Row) result {
 }
 
 // row is the row of a point with this result.
-func (r *result) row(p gridspec.Point) results.Row {
+func (r *result) row(p *gridspec.Point) results.Row {
 	return results.Row{
 		ID: r.ID, Status: r.Status, Reason: r.Reason, Error: r.Error, WallSeconds: r.WallSeconds,
 		Point: p, Metrics: r.Metrics, WorkloadDigest: r.WorkloadDigest, Lost: r.Lost,

@@ -69,7 +69,11 @@ func (l *ledger) extend(points []gridspec.Point, shown bool) {
 			l.hidden[len(l.points)+i] = true
 		}
 	}
-	l.points = append(l.points, points...)
+	if l.points == nil {
+		l.points = slices.Clip(points) // of most sweeps these are all, and the caller's are as good as a copy
+	} else {
+		l.points = append(l.points, points...)
+	}
 	l.rows = append(l.rows, make([]results.Row, len(points))...)
 	l.settled = append(l.settled, make([]bool, len(points))...)
 	l.left += len(points)
@@ -96,11 +100,13 @@ func (l *ledger) claim(point int, id string) bool {
 				l.keptFailed++
 			}
 			l.done[id] = point
-			l.settle(point, s.row(l.points[point]), false)
+			l.settle(point, s.row(&l.points[point]), false)
+			s.Metrics = nil // the row has them
+			l.journal[id] = s
 			return false
 		}
 		if s.usable(l.opt.semanticVersion) {
-			row := s.row(l.points[point])
+			row := s.row(&l.points[point])
 			row.SetCost()
 			l.older[point] = row
 		}
@@ -212,7 +218,7 @@ func (l *ledger) durable(batch []results.Row) {
 		}
 		now := stored{result: resultOf(&row), simulator: l.opt.semanticVersion, complete: true}
 		if before, ok := l.journal[row.ID]; ok && !before.givesWayTo(now) {
-			row = before.row(gridspec.Point{}) // as the next sweep reads it
+			row = before.row(nil) // as the next sweep reads it
 		} else if _, awaited := l.running[row.ID]; !awaited {
 			l.journal[row.ID] = now
 		}
@@ -234,7 +240,7 @@ func (l *ledger) durable(batch []results.Row) {
 func (l *ledger) replace(row results.Row) {
 	for i := range l.rows {
 		if l.settled[i] && l.rows[i].ID == row.ID {
-			row.Point = l.points[i]
+			row.Point = &l.points[i]
 			row.SetCost()
 			l.rows[i] = row
 		}
@@ -253,7 +259,7 @@ func (l *ledger) finish(points []int, row func(gridspec.Point) results.Row) {
 
 // settle gives a point its row. The caller holds the lock.
 func (l *ledger) settle(point int, row results.Row, simulated bool) {
-	row.Point = l.points[point]
+	row.Point = &l.points[point]
 	row.SetCost()
 	l.rows[point], l.settled[point] = row, true
 	l.left--

@@ -219,7 +219,7 @@ func (m *merge) write(ctx context.Context, f *folder, own int32) error {
 		_, err := m.scan(ctx, folder.Dir, func(at int64, s stored) {
 			p, ok := m.index[keyOfID(s.ID)]
 			if ok && p.folder == int32(n) && p.at == at {
-				row := s.row(gridspec.Point{})
+				row := s.row(nil)
 				out.add(&row)
 				folder.New++
 			}

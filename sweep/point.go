@@ -26,7 +26,7 @@ func simulatePoint(ctx context.Context, job Job, opt *Options) (results.Row, boo
 	}
 	start := time.Now()
 	report, err := simulateSafely(pointCtx, job, opt)
-	row := results.Row{ID: job.ID, WallSeconds: time.Since(start).Seconds(), Point: job.Point, WorkloadDigest: job.Workload.Digest()}
+	row := results.Row{ID: job.ID, WallSeconds: time.Since(start).Seconds(), WorkloadDigest: job.Workload.Digest()}
 	if err == nil {
 		row.Status, row.Metrics = results.StatusOK, metrics.Figures(report)
 		return row, true, nil

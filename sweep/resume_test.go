@@ -80,7 +80,7 @@ func TestResume(t *testing.T) {
 				t.Errorf("the results file does not hold the rows: %v", err)
 			}
 			for i, row := range out.Rows {
-				if !cmp.Equal(row.Point, tt.points[i]) {
+				if !cmp.Equal(*row.Point, tt.points[i]) {
 					t.Errorf("row %d has another point", i)
 				}
 			}

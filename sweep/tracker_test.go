@@ -72,7 +72,7 @@ func TestTrackerBest(t *testing.T) {
 	value := func(index int, v float64) Finished {
 		m := noMetrics()
 		m[8] = v
-		return Finished{Row: results.Row{Status: results.StatusOK, Point: gridspec.Point{Index: index}, Metrics: m}}
+		return Finished{Row: results.Row{Status: results.StatusOK, Point: &gridspec.Point{Index: index}, Metrics: m}}
 	}
 	name := metrics.Fields()[8].Name
 	for _, tt := range []struct {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Real clients drive `servegrid serve`: the OpenAI clients for Python and JavaScript, AIPerf and guidellm.
+"""Real clients drive `servegrid serve`: the OpenAI clients for Python and JavaScript, AIPerf, guidellm and vllm bench serve.
 
   python3 tools/clients.py --servegrid ./servegrid
 
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 import venv
+import zipfile
 from pathlib import Path
 
 from serving import DEPLOYMENT, Server, arguments, run_checks
@@ -24,10 +25,15 @@ HERE = Path(__file__).parent / "clients"
 # What guidellm needs but PyTorch, which has a stand-in.
 GUIDELLM_NEEDS = """click~=8.4.0 culsans~=0.10.0 datasets>=5.0.1 eval_type_backport faker ftfy httpx[http2]<1.0.0 jinja2 loguru
 more-itertools msgpack numpy protobuf pydantic-settings pyyaml rich sanic tabulate transformers uvloop websockets""".split()
+# What `vllm bench serve` needs but vLLM itself, of which it has the sources.
+VLLM = "vllm==0.33.0"
+VLLM_NEEDS = """aiohttp cachetools cbor2 cloudpickle fastapi msgspec numpy openai pillow psutil pybase64 pyyaml pyzmq regex requests tqdm
+transformers<5.21 urllib3""".split()
 PACKAGES = {
     "openai": [["openai==3.57.0"]],
     "aiperf": [["aiperf==0.13.0"]],
     "guidellm": [["--no-deps", "guidellm==0.8.1"], GUIDELLM_NEEDS],
+    "vllm": [VLLM_NEEDS],
 }
 GUIDELLM_METRICS = ["output_token_count", "time_to_first_token_ms", "inter_token_latency_ms"]
 JAVASCRIPT = "openai@6.49.0"
@@ -295,8 +301,46 @@ def check_guidellm(args, verdict):
         verdict.agree_latency(what, [(mean["time_to_first_token_ms"], mean["inter_token_latency_ms"])], latency(simulated))
 
 
+def vllm_sources(folder):
+    """The folder with the Python sources of vLLM, taken from its package of 0.3 GB."""
+    place = folder / "vllm-sources"
+    if not (place / "vllm").exists():
+        run([folder / "uv" / "bin" / "python", "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-deps", "--dest", place, VLLM], 600)
+        [package] = place.glob("*.whl")
+        with zipfile.ZipFile(package) as files:
+            files.extractall(place, [name for name in files.namelist() if name.startswith("vllm/") and name.endswith(".py")])
+        package.unlink()
+    return place
+
+
+def check_vllm(args, verdict):
+    python = installed(args.folder, "vllm")
+    sources = vllm_sources(args.folder)
+    environment, tokenizer = hugging_face(args.folder, python)
+    environment.update(USE_TORCH="0", PYTHONDONTWRITEBYTECODE="1")
+    requests, tokens = 48, 48
+    ways = {"completions, 8 at a time": ["--backend", "openai", "--endpoint", "/v1/completions", "--max-concurrency", "8"],
+            "chats, 5 a second": ["--backend", "openai-chat", "--endpoint", "/v1/chat/completions", "--request-rate", "5"]}
+    for number, (name, flags) in enumerate(ways.items()):
+        what, out = f"vllm bench serve, {name}", args.folder / f"vllm-{number}.json"
+        with Server(args.servegrid, args.folder / f"serve-vllm-{number}", *SERVE) as server:
+            run([python, HERE / "vllm_bench.py", sources, "--base-url", server.url, "--model", "m", "--tokenizer", tokenizer, "--ignore-eos",
+                 "--dataset-name", "random", "--random-input-len", "1200", "--random-output-len", tokens, "--num-prompts", requests,
+                 "--seed", "7", "--num-warmups", "0", "--ready-check-timeout-sec", "0", "--percentile-metrics", "ttft,tpot",
+                 "--save-result", "--result-dir", out.parent, "--result-filename", out.name, *flags], 120, environment, args.folder)
+        said = json.loads(out.read_text())
+        simulated = list(server.simulated().values())
+        completed = [r for r in simulated if r["terminal_status"] == "completed"]
+        verdict.expect(said["failed"] == 0 and said["completed"] == len(completed) == len(simulated) == requests,
+                       f"{what}: {said['completed']} completed, {said['failed']} failed, of {len(simulated)} the server completed {len(completed)}")
+        for ours, theirs in (("total_input_tokens", "input_length"), ("total_output_tokens", "output_tokens")):
+            counted = sum(r[theirs] for r in completed)
+            verdict.expect(said[ours] == counted, f"{what}: {ours} {said[ours]}, the server's requests have {counted}")
+        verdict.agree_latency(what, [(said["mean_ttft_ms"], said["mean_tpot_ms"])], latency(completed))
+
+
 CHECKS = {"python": check_openai_python, "javascript": check_openai_javascript, "aiperf": check_aiperf,
-          "aiperf-concurrency": check_aiperf_concurrency, "guidellm": check_guidellm}
+          "aiperf-concurrency": check_aiperf_concurrency, "guidellm": check_guidellm, "vllm": check_vllm}
 
 
 def main():

@@ -118,6 +118,12 @@ def status_mb(pid, key):
     return 0.0
 
 
+def means(latency):
+    """Mean TTFT and ITL in ms of requests, by name; 0 for none."""
+    columns = {name: [r[column] for r in latency if r[column] is not None] for column, name in enumerate(("TTFT", "ITL"))}
+    return {name: statistics.fmean(values) if values else 0 for name, values in columns.items()}
+
+
 class Verdict:
     """What held and what did not."""
 
@@ -159,10 +165,29 @@ class Verdict:
 
     def agree_latency(self, what, measured, reference, tolerance=0.05, against="simulated"):
         """Mean TTFT and ITL of the same requests, as (TTFT, ITL) in ms of each; an ITL of None is of a request with one token."""
-        for name, column in (("TTFT", 0), ("ITL", 1)):
-            ours, theirs = ([r[column] for r in rows if r[column] is not None] for rows in (measured, reference))
-            if self.expect(ours and theirs, f"{what}: no {name}"):
-                self.agree(f"{what}: mean {name} in ms", statistics.fmean(ours), statistics.fmean(theirs), tolerance, against)
+        theirs = means(reference)
+        for name, ours in means(measured).items():
+            if self.expect(ours and theirs[name], f"{what}: no {name}"):
+                self.agree(f"{what}: mean {name} in ms", ours, theirs[name], tolerance, against)
+
+    def near(self, what, online, offline, tolerance):
+        """Which of mean TTFT and ITL are within a tolerance of those offline."""
+        theirs, near = means(offline), {}
+        for name, ours in means(online).items():
+            off = ours / theirs[name] - 1
+            near[name] = abs(off) <= tolerance
+            self.figure(f"{what}: mean {name} in ms: {ours:.2f} online, {theirs[name]:.2f} offline, {off:+.2%}")
+        return near
+
+    def inside_spread(self, what, online, moved, names):
+        """Mean TTFT or ITL online, which must lie where those of offline lie when requests are as late as they were online."""
+        ours, runs = means(online), [means(rows) for rows in moved]
+        for name in names:
+            spread = sorted(run[name] for run in runs)
+            self.figure(f"{what}: mean {name} in ms of {len(runs)} simulations with requests as late: {spread[0]:.2f} to {spread[-1]:.2f}, "
+                        f"half of them below {statistics.median(spread):.2f}; {sum(v <= ours[name] for v in spread)} are not above online")
+            self.expect(spread[0] <= ours[name] <= spread[-1],
+                        f"{what}: mean {name} is {ours[name]:.2f} online, and {spread[0]:.2f} to {spread[-1]:.2f} offline", late=True)
 
     def finish(self):
         """The exit status, with the reasons printed."""

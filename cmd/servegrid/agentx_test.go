@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/servegrid/servegrid/results"
 )
@@ -81,35 +80,15 @@ func TestAgentXPage(t *testing.T) {
 	}
 }
 
-// TestAgentXRecordings sweeps the public conversations as docs/agentx.md says, in less than a minute. More users give more
-// throughput and less speed for each; when the GPUs no longer hold what they need again, host memory helps both.
+// TestAgentXRecordings checks that the second table of docs/agentx.md has the figures of the sweep that it names. tools/agentx.py
+// checks the time of that sweep, and the shape of its curves.
 func TestAgentXRecordings(t *testing.T) {
 	folder := filepath.Join(sharedData(t), "traces/weka")
 	if !exists(folder) {
 		t.Skip("needs the public conversations: set SHARED_DATA_DIR to the folder that holds traces/weka")
 	}
-	dir, begin := t.TempDir(), time.Now()
+	dir := t.TempDir()
 	mustRun(t, "sweep", filepath.Join(repository, "examples/agentx/grid.yaml"), "-q", "-o", dir, "--set", "workload.trace.path="+folder, "--set", "timing.tp=8",
 		"--set", "grid.load.concurrency=[1, 2, 4, 8, 16, 32, 64]", "--set", "grid.tiers.num_g2_blocks=[0, 131072]")
-	if took := time.Since(begin); took > time.Minute*slowdown {
-		t.Errorf("the sweep takes %v", took)
-	}
 	wantOnAgentXPage(t, agentXRows(t, dir, 1, 16, 32, 64))
-	table := readResultsFile(t, filepath.Join(dir, "results.parquet"))
-	users, host := floats(t, table, "concurrency"), floats(t, table, "num_g2_blocks")
-	throughput, interactivity := floats(t, table, "total_throughput_tok_s_per_gpu"), floats(t, table, "p90_e2e_normalised_interactivity")
-	if table.Rows() != 28 {
-		t.Fatalf("%d points", table.Rows())
-	}
-	for i := range table.Rows() {
-		for j := range table.Rows() {
-			switch {
-			case table.Column("gpu").Text(i) != table.Column("gpu").Text(j):
-			case host[i] > 0 && host[j] > 0 && users[i] < users[j] && !(throughput[i] < throughput[j] && interactivity[i] > interactivity[j]):
-				t.Errorf("%v users have %.0f tokens/s/GPU and %.1f each, %v users %.0f and %.1f", users[i], throughput[i], interactivity[i], users[j], throughput[j], interactivity[j])
-			case users[i] == 64 && users[j] == 64 && host[i] == 0 && host[j] > 0 && !(throughput[j] > 1.2*throughput[i] && interactivity[j] > 1.2*interactivity[i]):
-				t.Errorf("host memory takes %.0f tokens/s/GPU and %.1f for each user to %.0f and %.1f", throughput[i], interactivity[i], throughput[j], interactivity[j])
-			}
-		}
-	}
 }

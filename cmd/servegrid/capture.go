@@ -30,6 +30,7 @@ type captureFlags struct {
 	sessionHeaders, parentHeaders    []string
 	maxBody, maxMemory, rollBytes    string
 	rollEvery, grace, duration       time.Duration
+	tls                              tlsFlags
 
 	opt capture.Options
 }
@@ -55,6 +56,7 @@ Exit codes: 0 everything is recorded, 1 some requests could not be, 2 it was ref
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&f.upstream, "upstream", "", "URL of the server, such as http://localhost:8000; a path of it goes before the paths of requests")
+	f.tls.add(fs)
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:8001", "HOST:PORT for the clients; port 0 takes a free one")
 	fs.StringVar(&f.admin, "admin-listen", "", "HOST:PORT for /metrics and, as POST, /tools, which takes the tool calls of agents; the default is none")
 	fs.StringVarP(&f.output, "output", "o", "", "folder for the trace")
@@ -84,6 +86,9 @@ func (f *captureFlags) options(st *state) error {
 	var err error
 	if f.opt.Upstream, err = parseEndpoint(f.upstream); err != nil {
 		bad("--upstream: %w", err)
+	}
+	if f.opt.TLS, err = f.tls.config(); err != nil {
+		errs = append(errs, err)
 	}
 	if f.output == "" {
 		bad("--output is missing; name a folder for the trace")

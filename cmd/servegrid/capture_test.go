@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -216,5 +217,30 @@ func TestCaptureMetricsAreDocumented(t *testing.T) {
 	}
 	if code := c.stop(t); code != exitOK {
 		t.Errorf("exit code %d", code)
+	}
+}
+
+// A server that asks for a certificate gets the one that the capture has.
+func TestCaptureSecure(t *testing.T) {
+	server, dir := newLiveServer(t, &tls.Config{ClientAuth: tls.RequireAnyClientCert}), t.TempDir()
+	own := clientCertificate(t, dir)
+	for name, c := range map[string]struct {
+		args   []string
+		status int
+	}{
+		"with a certificate":    {[]string{"--tls-insecure", "--tls-cert", own.certificate, "--tls-key", own.key}, http.StatusOK},
+		"without a certificate": {[]string{"--tls-insecure"}, http.StatusBadGateway},
+		"unknown authority":     {[]string{"--tls-cert", own.both}, http.StatusBadGateway},
+	} {
+		capture := startCapture(t, append(c.args, "--upstream", server.URL, "--output", filepath.Join(dir, name))...)
+		resp, err := http.Get(capture.url + "/v1/models")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != c.status {
+			t.Errorf("%s: status %d, want %d", name, resp.StatusCode, c.status)
+		}
+		capture.stop(t)
 	}
 }

@@ -186,6 +186,12 @@ func (c *chaos) coordinatorEnded(code int, stderr string) bool {
 		c.t.Errorf("points failed:\n%s", tail(stderr))
 		return true
 	}
+	c.mu.Lock()
+	full := c.full
+	c.mu.Unlock()
+	if code == exitAway && full == "server" { // one that starts then is told so, and the same command goes on
+		return c.unexpected("server")(code, stderr)
+	}
 	return c.unexpected("coordinator")(code, stderr)
 }
 
@@ -463,12 +469,9 @@ func (w *watching) lateParts(t *testing.T, results [][]string) (n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	defer stop()
-	stream, err := js.Stream(ctx, "servegrid-"+chaosNamespace+"-parts")
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := chaosStream(ctx, t, js, "parts")
 	id := slices.Index(results[0], "id")
 	for sequence := stream.CachedInfo().State.FirstSeq; sequence <= stream.CachedInfo().State.LastSeq; sequence++ {
 		m, err := stream.GetMsg(ctx, sequence)
@@ -489,6 +492,22 @@ func (w *watching) lateParts(t *testing.T, results [][]string) (n int) {
 	return n
 }
 
+// chaosStream asks for a stream until a server answers: a request gets lost when the last disaster is the server's.
+func chaosStream(ctx context.Context, t *testing.T, js jetstream.JetStream, kind string) jetstream.Stream {
+	t.Helper()
+	for {
+		timed, stop := context.WithTimeout(ctx, 2*time.Second)
+		stream, err := js.Stream(timed, "servegrid-"+chaosNamespace+"-"+kind)
+		stop()
+		if err == nil {
+			return stream
+		}
+		if rest(ctx, 100*time.Millisecond); ctx.Err() != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // verify asks the server for what is left: the trace, and nothing else.
 func (w *watching) verify(t *testing.T) {
 	js, err := jetstream.New(w.nc)
@@ -498,10 +517,7 @@ func (w *watching) verify(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 	defer stop()
 	for _, name := range []string{"points", "parts"} {
-		stream, err := js.Stream(ctx, "servegrid-"+chaosNamespace+"-"+name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stream := chaosStream(ctx, t, js, name)
 		if info := stream.CachedInfo(); info.State.Msgs > 0 {
 			t.Errorf("%d messages are left in the stream of %s", info.State.Msgs, name)
 		}

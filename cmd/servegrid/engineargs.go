@@ -13,6 +13,7 @@ import (
 
 	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/simcore/engine"
+	"github.com/servegrid/servegrid/simcore/rules"
 )
 
 // timingArgs maps engine arguments of the reference to the spec's timing section.
@@ -113,11 +114,19 @@ func (a *engineArgs) checkRole() {
 		}
 	}
 	switch {
+	case a.role != roleAggregated && a.takesAnyRole() && (!given || role == any(roleAggregated)):
+		a.engine["worker_type"] = engine.WorkerTypeAggregated
 	case !given && a.role != roleAggregated && a.compat():
 		a.refuse("worker_type", "is missing; write %q", a.role)
 	case given && role != any(a.role):
 		a.refuse("worker_type", "is %s; the workers of %s are %s", briefly(role), a.flag, a.role)
 	}
+}
+
+// takesAnyRole reports whether the reference leaves unchecked what workers are for: its release 1.2 with a planner, and vLLM.
+func (a *engineArgs) takesAnyRole() bool {
+	engineType, given := a.engine["engine_type"]
+	return a.spec["compat"] == any(string(rules.Dynamo12)) && a.spec["planner"] != nil && (!given || engineType == any(engine.TypeVLLM))
 }
 
 // moveTiers moves what is about memory tiers to the section of that name. The reference checks it and has none.

@@ -117,25 +117,25 @@ func (f *liveFlags) connect(ctx context.Context, st *state, opt openai.TargetOpt
 		return nil, err
 	}
 	models, err := target.Probe(ctx)
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
+	switch {
+	case ctx.Err() != nil:
+		err = ctx.Err()
+	case err != nil:
+		err = &exitError{code: exitAway, err: fmt.Errorf("--url: %w", err)}
+	case f.model == "" && len(models) == 0:
+		err = errors.New("--model: the server does not list its models; name the one to ask for")
+	case f.model == "":
+		f.model = models[0]
+		err = target.UseModel(f.model)
+		if len(models) > 1 {
+			_ = printText(st.stderr, "Note: the server has %d models; asking for %s, choose another with --model\n", len(models), f.model)
+		}
 	}
 	if err != nil {
-		return nil, &exitError{code: exitAway, err: fmt.Errorf("--url: %w", err)}
+		target.Close()
+		return nil, err
 	}
-	if f.model != "" {
-		return target, nil
-	}
-	target.Close()
-	if len(models) == 0 {
-		return nil, errors.New("--model: the server does not list its models; name the one to ask for")
-	}
-	if len(models) > 1 {
-		_ = printText(st.stderr, "Note: the server has %d models; asking for %s, choose another with --model\n", len(models), models[0])
-	}
-	f.model = models[0]
-	opt.Model = f.model
-	return openai.NewTarget(opt)
+	return target, nil
 }
 
 // finish writes what was measured, prints it and says how it ended.

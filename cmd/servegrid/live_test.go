@@ -4,6 +4,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	cryptorand "crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -11,11 +16,13 @@ import (
 	"io"
 	"io/fs"
 	"log"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -36,7 +43,7 @@ type liveServer struct {
 	models string
 }
 
-func newLiveServer(t *testing.T, secure bool) *liveServer {
+func newLiveServer(t *testing.T, security *tls.Config) *liveServer {
 	t.Helper()
 	s := &liveServer{models: `{"data":[{"id":"m"}]}`}
 	mux := http.NewServeMux()
@@ -46,7 +53,8 @@ func newLiveServer(t *testing.T, secure bool) *liveServer {
 	})
 	mux.HandleFunc("POST /v1/chat/completions", s.chat)
 	s.Server = httptest.NewUnstartedServer(mux)
-	if secure {
+	if s.TLS = security; security != nil {
+		s.Config.ErrorLog = log.New(io.Discard, "", 0)
 		s.StartTLS()
 	} else {
 		s.Start()
@@ -88,7 +96,7 @@ func liveArgs(server *liveServer, output string, more ...string) []string {
 
 func TestLive(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
-	server := newLiveServer(t, false)
+	server := newLiveServer(t, nil)
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out")
 	got := runCommand(t, liveArgs(server, out, "--chunks", filepath.Join(dir, "chunks.gz"), "--warmup-requests", "2", "--header", "X-Token: secret", "--metrics-interval", "5ms")...)
@@ -148,7 +156,7 @@ func gunzip(t *testing.T, path string) string {
 // What goes wrong at the server is counted and named, and the rest is measured.
 func TestLiveCountsFailures(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
-	server := newLiveServer(t, false)
+	server := newLiveServer(t, nil)
 	server.before = func(n int64, w http.ResponseWriter, r *http.Request) {
 		switch n {
 		case 2:
@@ -183,7 +191,7 @@ func TestLiveCountsFailures(t *testing.T) {
 // Ctrl-C keeps what was measured.
 func TestLiveInterrupted(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
-	server := newLiveServer(t, false)
+	server := newLiveServer(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	server.before = func(n int64, w http.ResponseWriter, r *http.Request) {
@@ -206,7 +214,7 @@ func TestLiveInterrupted(t *testing.T) {
 
 // What a killed run measured is written later.
 func TestLiveRecovers(t *testing.T) {
-	server := newLiveServer(t, false)
+	server := newLiveServer(t, nil)
 	out := filepath.Join(t.TempDir(), "out")
 	if got := runCommand(t, liveArgs(server, out, "--recover")...); got.code != exitRefused || !strings.Contains(got.stderr, "has no journal") {
 		t.Errorf("nothing to recover: exit code %d, %s", got.code, got.stderr)
@@ -248,27 +256,65 @@ func TestLiveRecovers(t *testing.T) {
 }
 
 func TestLiveSecure(t *testing.T) {
-	server := newLiveServer(t, true)
-	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server := newLiveServer(t, &tls.Config{})
+	asks := newLiveServer(t, &tls.Config{ClientAuth: tls.RequireAnyClientCert})
 	dir := t.TempDir()
 	authority := filepath.Join(dir, "ca.pem")
 	data := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	if err := os.WriteFile(authority, data, 0o666); err != nil {
 		t.Fatal(err)
 	}
+	own := clientCertificate(t, dir)
 	for _, c := range []struct {
-		name string
-		args []string
-		code int
+		name   string
+		server *liveServer
+		args   []string
+		code   int
 	}{
-		{"unknown", nil, exitAway},
-		{"known", []string{"--tls-ca", authority}, exitOK},
-		{"unchecked", []string{"--tls-insecure"}, exitOK},
+		{"unknown", server, nil, exitAway},
+		{"known", server, []string{"--tls-ca", authority}, exitOK},
+		{"unchecked", server, []string{"--tls-insecure"}, exitOK},
+		{"without a certificate", asks, []string{"--tls-insecure"}, exitAway},
+		{"with a certificate", asks, []string{"--tls-insecure", "--tls-cert", own.certificate, "--tls-key", own.key}, exitOK},
+		{"in one file", asks, []string{"--tls-insecure", "--tls-cert", own.both}, exitOK},
+		{"key only", server, []string{"--tls-key", own.key}, exitRefused},
+		{"no key", server, []string{"--tls-cert", own.certificate}, exitRefused},
 	} {
-		if got := runCommand(t, liveArgs(server, filepath.Join(dir, c.name), append(c.args, "-q")...)...); got.code != c.code {
+		if got := runCommand(t, liveArgs(c.server, filepath.Join(dir, c.name), append(c.args, "-q")...)...); got.code != c.code {
 			t.Errorf("%s: exit code %d, want %d: %s", c.name, got.code, c.code, got.stderr)
 		}
 	}
+}
+
+// certificateFiles are a certificate and its key as PEM, by themselves and in one file.
+type certificateFiles struct{ certificate, key, both string }
+
+// clientCertificate makes a certificate that its owner signed.
+func clientCertificate(t *testing.T, dir string) certificateFiles {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), cryptorand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	about := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	certificate, err := x509.CreateCertificate(cryptorand.Reader, about, about, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})
+	second := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
+	write := func(name string, data []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	return certificateFiles{write("own.pem", first), write("own-key.pem", second), write("own-both.pem", slices.Concat(first, second))}
 }
 
 // All that is wrong is said at once, before anything is asked.
@@ -297,14 +343,15 @@ func TestLiveRefuses(t *testing.T) {
 	if err := os.WriteFile(several, []byte("workload: {synthetic: {input_tokens: 16, output_tokens: 2, requests: 3, arrival_interval_ms: 1}}\ngrid: {deployment.workers: [1, 2]}\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	server := newLiveServer(t, false)
+	server := newLiveServer(t, nil)
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
 		{[]string{"--spec", several}, "has 2 points, and one is needed; choose it with --point 0 to 1"},
 		{[]string{"--spec", several, "--point", "2"}, "--point: 2 is not allowed"},
-		{[]string{"--spec", several, "--point", "1", "--preset", "chat", "trace.jsonl"}, "trace.jsonl, --preset: the spec describes"},
+		{[]string{"--spec", several, "--point", "1", "--preset", "chat", "trace.jsonl"}, "--preset: the spec describes"},
+		{[]string{"--spec", several, "--point", "1", "trace.jsonl"}, "trace.jsonl: --spec says which trace is sent, and in which format, at which load; name another one with --set workload.trace.path=trace.jsonl"},
 		{nil, "there is nothing to replay"},
 	} {
 		got := runCommand(t, append([]string{"live", "--url", server.URL, "-o", filepath.Join(dir, "out")}, c.args...)...)
@@ -330,7 +377,7 @@ func TestLiveNeedsServerAndModel(t *testing.T) {
 	if got.code != exitAway || !strings.Contains(got.stderr, gone+" does not answer") {
 		t.Errorf("exit code %d: %s", got.code, got.stderr)
 	}
-	server := newLiveServer(t, false)
+	server := newLiveServer(t, nil)
 	server.models = "hello"
 	if got := runCommand(t, liveArgs(server, out)...); got.code != exitRefused || !strings.Contains(got.stderr, "--model: the server does not list its models") {
 		t.Errorf("exit code %d: %s", got.code, got.stderr)
@@ -349,7 +396,7 @@ func TestLiveNeedsServerAndModel(t *testing.T) {
 
 func TestLiveCommandHasNoSecrets(t *testing.T) {
 	got := liveCommand([]string{"live", "a b", "--header", "X-Key: secret", "--header=Y: secret", "--url", "http://me:secret@host/?key=secret", "--url=http://you:secret@host", "--output", "o"})
-	want := `servegrid live 'a b' --header 'X-Key: ***' '--header=Y: ***' --url 'http://***@host/?...' '--url=http://***@host/' --output o`
+	want := `servegrid live 'a b' --header 'X-Key: ***' '--header=Y: ***' --url 'http://***@host/?...' '--url=http://***@host' --output o`
 	if got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

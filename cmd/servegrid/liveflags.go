@@ -1,15 +1,11 @@
 package main
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -51,8 +47,7 @@ type liveFlags struct {
 	ignoreEOS, minTokens            bool
 	extraInputs, headers            []string
 	apiKeyEnv                       string
-	tlsCA                           string
-	tlsInsecure                     bool
+	tls                             tlsFlags
 	connectTimeout                  time.Duration
 	firstTokenTimeout, tokenTimeout time.Duration
 
@@ -91,8 +86,7 @@ func (f *liveFlags) add(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.headers, "header", nil, "further header of each request: NAME: VALUE (repeatable)")
 	fs.StringVar(&f.apiKeyEnv, "api-key-env", "", "variable of the environment with the bearer key that the server wants")
 	fs.StringVar(&f.balance, "balance", openai.BalanceRoundRobin, "how several URLs share the requests: round_robin, or session, which keeps a session at its server")
-	fs.StringVar(&f.tlsCA, "tls-ca", "", "file with the certificates, as PEM, that the server's certificate is checked with, instead of the system's")
-	fs.BoolVar(&f.tlsInsecure, "tls-insecure", false, "do not check the server's certificate")
+	f.tls.add(fs)
 	fs.DurationVar(&f.connectTimeout, "connect-timeout", connect, "how long connecting may take")
 	fs.DurationVar(&f.firstTokenTimeout, "first-token-timeout", first, "how long nothing of an answer may come")
 	fs.DurationVar(&f.tokenTimeout, "token-timeout", idle, "how long nothing more of an answer may come")
@@ -162,33 +156,12 @@ func (f *liveFlags) check(st *state, flags *pflag.FlagSet) (openai.TargetOptions
 	errs = append(errs, err)
 	opt.Header, err = parseHeaders(f.headers)
 	errs = append(errs, err)
-	opt.TLS, err = f.tls()
+	opt.TLS, err = f.tls.config()
 	errs = append(errs, err)
-	if len(opt.URLs) > 0 { // the target checks its own
-		t, err := openai.NewTarget(opt)
-		if errs = append(errs, err); err == nil {
-			t.Close()
-		}
+	if len(opt.URLs) > 0 {
+		errs = append(errs, opt.Check())
 	}
 	return opt, errors.Join(errs...)
-}
-
-// tls is how to check the servers' certificates; nil as the system does.
-func (f *liveFlags) tls() (*tls.Config, error) {
-	if f.tlsCA == "" && !f.tlsInsecure {
-		return nil, nil
-	}
-	config := &tls.Config{InsecureSkipVerify: f.tlsInsecure} // as asked for
-	if f.tlsCA != "" {
-		pem, err := os.ReadFile(f.tlsCA)
-		if err != nil {
-			return nil, fmt.Errorf("--tls-ca: %w", err)
-		}
-		if config.RootCAs = x509.NewCertPool(); !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("--tls-ca: %s has no certificate in PEM", f.tlsCA)
-		}
-	}
-	return config, nil
 }
 
 // parseHeaders reads headers as they stand in a request.
@@ -283,8 +256,13 @@ func (f *liveFlags) point(cmd *cobra.Command, st *state, traces []string) (*grid
 
 // pointOfSpec is a point of a spec.
 func (f *liveFlags) pointOfSpec(flags *pflag.FlagSet, st *state, traces []string) (*gridspec.Point, []string, error) {
-	given := append(slices.Clone(traces), givenBesideSpec(flags, &workloadFlags{})...)
-	if err := refuseBesideSpec(given, "workload, load and sla"); err != nil {
+	var errs []error
+	if len(traces) > 0 {
+		errs = append(errs, fmt.Errorf("%s: --spec says which trace is sent, and in which format, at which load; name another one with --set workload.trace.path=%s, "+
+			"or leave --spec out and say with --set what is measured", strings.Join(traces, ", "), traces[0]))
+	}
+	errs = append(errs, refuseBesideSpec(givenBesideSpec(flags, &workloadFlags{}), "workload, load and sla"))
+	if err := errors.Join(errs...); err != nil {
 		return nil, nil, err
 	}
 	spec, point, warnings, err := pointOfSpec(flags, st, f.spec, f.set, f.specPoint, "needed")

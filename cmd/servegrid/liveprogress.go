@@ -83,6 +83,15 @@ func (p *liveProgress) ended(r *live.Record) {
 	}
 }
 
+// warn says at once, above the bar, that something has gone wrong which does not end the run.
+func (p *liveProgress) warn(err error) {
+	var out io.Writer = p.out
+	if p.bars != nil {
+		out = p.bars
+	}
+	_ = printText(out, "Warning: %v\n", err)
+}
+
 // close ends the drawing.
 func (p *liveProgress) close() {
 	switch {

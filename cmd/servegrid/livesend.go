@@ -31,7 +31,9 @@ func (f *liveFlags) send(ctx context.Context, st *state, target *openai.Target, 
 	if err != nil {
 		return nil, err
 	}
-	journal, err := report.NewJournal(f.output)
+	planned := plannedRequests(point, w)
+	progress := newLiveProgress(st, f.quiet, planned)
+	journal, err := report.NewJournal(f.output, progress.warn)
 	if err != nil {
 		if errors.Is(err, report.ErrUnfinished) {
 			err = fmt.Errorf("--output: %w; the same command with --recover writes it, or name another folder", err)
@@ -41,8 +43,6 @@ func (f *liveFlags) send(ctx context.Context, st *state, target *openai.Target, 
 	if err := f.refuseOutput(); err != nil { // another run may have ended since, while this one warmed up
 		return nil, errors.Join(err, journal.Close(), os.Remove(filepath.Join(f.output, report.JournalFile)), chunks.close())
 	}
-	planned := plannedRequests(point, w)
-	progress := newLiveProgress(st, f.quiet, planned)
 	var scraper *scrape.Scraper
 	sending := livereplay.Options{
 		Target: target, Config: point.Config.Config, Workload: w, Window: f.window(), Prompt: prompter.MessagesIn, Duration: f.duration, Grace: f.grace,
@@ -55,7 +55,7 @@ func (f *liveFlags) send(ctx context.Context, st *state, target *openai.Target, 
 			progress.begin()
 		},
 		Sent:  progress.sent,
-		Ended: func(r *live.Record) { journal.Add(r); progress.ended(r) },
+		Ended: func(r *live.Record) { journal.Add(r); progress.ended(r) }, Unkept: true,
 	}
 	if limit := point.Config.Load.MaxSimTimeSeconds; sending.Duration == 0 && limit > 0 {
 		sending.Duration = time.Duration(limit * float64(time.Second))
@@ -75,6 +75,11 @@ func (f *liveFlags) send(ctx context.Context, st *state, target *openai.Target, 
 		return nil, errors.Join(err, journal.Close(), os.Remove(filepath.Join(f.output, report.JournalFile)), chunks.close())
 	}
 	run.Samples = samples
+	records, readErr := journal.Records(w)
+	if readErr != nil {
+		return nil, errors.Join(err, fmt.Errorf("what was measured cannot be read again: %w; the same command with --recover tries it again", readErr), journal.Close(), chunks.close())
+	}
+	run.Records = records
 	return run, errors.Join(err, journal.Close(), chunks.close())
 }
 

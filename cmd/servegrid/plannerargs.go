@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -120,6 +121,9 @@ func yamlSection(flag, shown string, data []byte) (map[string]any, error) {
 	if err == nil && len(section) == 0 {
 		err = errors.New("it is empty")
 	}
+	if wrong := notFinite(section, ""); len(wrong) > 0 {
+		return nil, fmt.Errorf("%s: %s", flag, strings.Join(wrong, "\n"+flag+": "))
+	}
 	var text []byte
 	if err == nil {
 		text, err = json.Marshal(section)
@@ -132,6 +136,25 @@ func yamlSection(flag, shown string, data []byte) (map[string]any, error) {
 	decoder.UseNumber()
 	err = decoder.Decode(&section)
 	return section, err
+}
+
+// notFinite says which values below a path are no finite numbers.
+func notFinite(value any, path string) (wrong []string) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			wrong = append(wrong, notFinite(v[key], strings.TrimPrefix(path+"."+key, "."))...)
+		}
+	case []any:
+		for _, element := range v {
+			wrong = append(wrong, notFinite(element, path)...)
+		}
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			wrong = append(wrong, fmt.Sprintf("%s: %v is not allowed; give a finite number", path, v))
+		}
+	}
+	return wrong
 }
 
 // plannerConfig turns the reference's planner configuration into the spec's section.

@@ -255,7 +255,7 @@ func (j *sweepJob) sortFiles(rows []results.Row) error {
 		}
 		kept := keptFiles(j.dir, f.folder)
 		for i := range rows {
-			wanted, err := j.pathOf(f, rows[i].ID, &rows[i].Point)
+			wanted, err := j.pathOf(f, rows[i].ID, rows[i].Point)
 			if err != nil {
 				return err
 			}

@@ -73,8 +73,8 @@ func someOf(points []gridspec.Point) []gridspec.Point {
 // columnProblems are the columns of the constraints and objectives that the table of these points will not have.
 func (j *sweepJob) columnProblems(points []gridspec.Point, constraints []results.Constraint) error {
 	rows := make([]results.Row, len(points))
-	for i, p := range points {
-		rows[i] = results.Row{Point: p}
+	for i := range points {
+		rows[i].Point = &points[i]
 	}
 	t := results.NewTable(rows, results.Metadata{})
 	var problems []error

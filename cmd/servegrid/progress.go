@@ -252,7 +252,7 @@ func (d *eventDrawer) loading(label string) { d.print(loadingEvent{"loading", la
 
 func (d *eventDrawer) update(f sweep.Finished, p sweep.Progress) {
 	d.print(pointEvent{
-		Event: "point", ID: f.Row.ID, Index: f.Row.Point.Index, Axes: axesByColumn(f.Row.Point),
+		Event: "point", ID: f.Row.ID, Index: f.Row.Point.Index, Axes: axesByColumn(f.Row.Point.Axes),
 		Status: f.Row.Status, Reason: f.Row.Reason, Error: f.Row.Error, Simulated: f.Simulated, Shortened: f.Shortened,
 		eventCounts: newEventCounts(p),
 	})
@@ -264,10 +264,10 @@ func (d *eventDrawer) close(p sweep.Progress) error {
 }
 
 // axesByColumn returns the axis values of a point as JSON encodes them.
-func axesByColumn(p gridspec.Point) map[string]any {
-	axes := make(map[string]any, len(p.Axes))
-	for _, a := range p.Axes {
-		axes[a.Column] = a.Value.Any()
+func axesByColumn(axes []gridspec.AxisValue) map[string]any {
+	out := make(map[string]any, len(axes))
+	for _, a := range axes {
+		out[a.Column] = a.Value.Any()
 	}
-	return axes
+	return out
 }

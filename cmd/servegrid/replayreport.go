@@ -269,15 +269,15 @@ func servingText(report *simcore.Report) string {
 		}
 		fmt.Fprintf(&b, "; Waits for KV Blocks: %d, avg %s ms\n", t.WaitCount, grouped(t.Waits.Mean))
 	}
-	if a := report.AgentX; a != nil && report.Live != nil {
-		fmt.Fprintf(&b, "AgentX Window: from %s ms, after %d warm-up requests\n", grouped(a.StartMs), a.WarmUpRequests)
-		fmt.Fprintf(&b, "E2E-normalised Interactivity (tokens/s): p50 %s, p90 %s, p99 %s\n",
-			grouped(perSecond(a.E2EPerToken.Median)), grouped(perSecond(a.E2EPerToken.P90)), grouped(perSecond(a.E2EPerToken.P99)))
-	} else if a != nil {
+	if a := report.AgentX; a != nil {
 		fmt.Fprintf(&b, "AgentX Window: from %s ms, after %d warm-up requests; %d of %d plays completed, %d requests never issued, %d idle times cut by %s ms\n",
 			grouped(a.StartMs), a.WarmUpRequests, a.CompletedPlays, a.StartedPlays, a.NeverIssued, a.IdleCuts, grouped(a.IdleCutMs))
-		fmt.Fprintf(&b, "E2E-normalised Interactivity (tokens/s): p50 %s, p90 %s, p99 %s; Total Throughput per GPU: %s tokens/s; Theoretical Hit Ratio: %.3f\n",
-			grouped(perSecond(a.E2EPerToken.Median)), grouped(perSecond(a.E2EPerToken.P90)), grouped(perSecond(a.E2EPerToken.P99)), grouped(a.TotalThroughputTokSPerGPU), a.TheoreticalHitRatio)
+		perGPU := ""
+		if report.Live == nil || report.Live.KnowsDeployment {
+			perGPU = fmt.Sprintf("; Total Throughput per GPU: %s tokens/s", grouped(a.TotalThroughputTokSPerGPU))
+		}
+		fmt.Fprintf(&b, "E2E-normalised Interactivity (tokens/s): p50 %s, p90 %s, p99 %s%s; Theoretical Hit Ratio: %.3f\n",
+			grouped(perSecond(a.E2EPerToken.Median)), grouped(perSecond(a.E2EPerToken.P90)), grouped(perSecond(a.E2EPerToken.P99)), perGPU, a.TheoreticalHitRatio)
 	}
 	if h := report.Handoff; h != nil {
 		fmt.Fprintf(&b, "KV Hand-off (ms): avg %s, p99 %s, max %s\n", grouped(h.Mean), grouped(h.P99), grouped(h.Max))

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/servegrid/servegrid/simcore/router"
+	"github.com/servegrid/servegrid/simcore/rules"
 )
 
 // addRouter says how requests get to workers.
@@ -56,10 +57,16 @@ func (f *deploymentFlags) routerArgs(flags *pflag.FlagSet, spec map[string]any) 
 	if engine, ok := spec["router"].(map[string]any); ok { // from the engine arguments, which win
 		maps.Copy(config, engine)
 	}
+	if _, given := config["router_queue_threshold"]; !given && config["policy"] == any(router.PolicyKVRouter) && spec["compat"] == any(string(rules.Dynamo12)) {
+		config["router_queue_threshold"] = queueThreshold12
+	}
 	spec["router"] = config
 	problems = append(problems, f.prefillEstimate(flags, config, spec))
 	return notes, errors.Join(problems...)
 }
+
+// queueThreshold12 is the router_queue_threshold of the reference's release 1.2 when none is given.
+const queueThreshold12 = 4
 
 // checkRouterArgs takes out the arguments that change nothing. It returns them, and what is wrong with them.
 func checkRouterArgs(config map[string]any) (given, wrong []string) {

@@ -57,7 +57,7 @@ func (s *searchJob) edgesFound() (*edges, error) {
 		}
 		for _, p := range points {
 			if edge.Holds {
-				e.byAxes[axesKey(p)] = i
+				e.byAxes[axesKey(p.Axes)] = i
 			}
 		}
 	}
@@ -75,9 +75,9 @@ func (s *searchJob) expectedTrials() float64 {
 }
 
 // axesKey tells points apart by the values of their axes.
-func axesKey(p gridspec.Point) string {
+func axesKey(axes []gridspec.AxisValue) string {
 	var b strings.Builder
-	for _, a := range p.Axes {
+	for _, a := range axes {
 		if a.Column != gridspec.SearchRound {
 			fmt.Fprintf(&b, "%q ", fmt.Sprint(a.Value))
 		}
@@ -92,7 +92,7 @@ func (j *sweepJob) markEdges(t *results.Table, rows []results.Row) {
 	}
 	marks := make([]bool, len(rows))
 	for i := range rows {
-		_, marks[i] = j.search.edges.byAxes[axesKey(rows[i].Point)]
+		_, marks[i] = j.search.edges.byAxes[axesKey(rows[i].Point.Axes)]
 	}
 	t.Add(results.MarkColumn(results.EdgeColumn, marks))
 }
@@ -114,7 +114,7 @@ func (j *sweepJob) printEdges(w io.Writer, t *results.Table) error {
 			rows = append(rows, row)
 		}
 	}
-	number := func(row int) int { return e.byAxes[axesKey(j.laidOut[f.candidates.Rows[row][0]].Point)] }
+	number := func(row int) int { return e.byAxes[axesKey(j.laidOut[f.candidates.Rows[row][0]].Point.Axes)] }
 	slices.SortStableFunc(rows, func(a, b int) int { return number(a) - number(b) })
 	if len(rows) > 0 {
 		which := map[bool]string{true: "Smallest", false: "Largest"}[j.search.spec.Smallest]

@@ -213,7 +213,7 @@ type expandedPoint struct {
 func printPoints(st *state, points []gridspec.Point) error {
 	out := make([]expandedPoint, len(points))
 	for i, p := range points {
-		out[i] = expandedPoint{p.Index, axesByColumn(p), p.Config, p.Workload, p.SkipMessage}
+		out[i] = expandedPoint{p.Index, axesByColumn(p.Axes), p.Config, p.Workload, p.SkipMessage}
 	}
 	encoder := json.NewEncoder(st.stdout)
 	encoder.SetIndent("", "  ")

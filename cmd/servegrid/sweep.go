@@ -321,7 +321,7 @@ func (j *sweepJob) table(rows []results.Row) (*results.Table, error) {
 		Versions:   versions(),
 		Objectives: j.objectives(),
 	})
-	t.AddCommands(func(row int) string { return reproduceCommand(rows[row].Point) })
+	t.AddCommands(func(row int) string { return reproduceCommand(*rows[row].Point) })
 	if err := results.MarkFrontier(t, t.Analysis()); err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ func printPlan(st *state, f *sweepFlags, plan sweep.Preview) error {
 	if f.jsonl {
 		encoder := json.NewEncoder(st.stdout)
 		for _, p := range plan.Points {
-			if err := encoder.Encode(plannedPoint{p.ID, p.Point.Index, axesByColumn(p.Point), p.Action, p.Why}); err != nil {
+			if err := encoder.Encode(plannedPoint{p.ID, p.Point.Index, axesByColumn(p.Point.Axes), p.Action, p.Why}); err != nil {
 				return err
 			}
 		}

@@ -30,9 +30,9 @@ func newTraceCheck(st *state) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check TRACE...",
 		Short: "Check that a capture is complete",
-		Long: `check reads traces to their end and tells what is wrong or missing: files that are cut off, gaps in the numbering of a
-capture's files, bad and doubled records, requests and tool calls that begin and never end, sessions of which only others
-speak. Several files are one trace.
+		Long: `check reads traces to their end and tells what is wrong or missing: files that are cut off, gaps in the numbering of
+files, bad and doubled records, requests and tool calls that begin and never end, requests and sessions of which only others
+speak. Several files are one trace, and so is the folder of a capture. What it counts is what is whole: what --salvage keeps.
 
 A capture can't tell what it lost whole. Say what was sent, with --requests, --sessions and --turns, or --like and what
 check --json printed for another capture of the same work.
@@ -43,6 +43,7 @@ The exit code is 0 if all is well, 1 if something is wrong or missing, and 2 if 
 	}
 	fs := cmd.Flags()
 	f.in.addFormat(fs)
+	fs.BoolVar(&f.in.spec.Salvage, "salvage", false, "check what is whole only: damage is a note, and nothing is wrong unless too little is left")
 	fs.IntVar(&f.requests, "requests", 0, "number of requests that there must be")
 	fs.IntVar(&f.sessions, "sessions", 0, "number of sessions that there must be")
 	fs.StringArrayVar(&f.turns, "turns", nil, "SESSION=N: number of requests that a session must have (repeatable)")
@@ -132,10 +133,7 @@ func traceCheckText(c *workload.TraceCheck) string {
 		if !file.Whole {
 			state = "CUT OFF"
 		}
-		if c.Format == workload.FormatDynamo {
-			state = counted(file.Records, "record") + ", " + state
-		}
-		fmt.Fprintf(&b, "%s: %s\n", file.Path, state)
+		fmt.Fprintf(&b, "%s: %s, %s\n", file.Path, counted(file.Records, "record"), state)
 	}
 	fmt.Fprintf(&b, "Format %s", c.Format)
 	if c.BlockSize > 0 {
@@ -162,7 +160,11 @@ func traceCheckText(c *workload.TraceCheck) string {
 	if c.MoreProblems > 0 {
 		fmt.Fprintf(&b, "PROBLEM: and %s more\n", count(c.MoreProblems))
 	}
-	if c.Sound() {
+	switch {
+	case !c.Sound():
+	case c.Partial:
+		b.WriteString("Partial: what is damaged was left out\n")
+	default:
 		b.WriteString("Nothing is wrong or missing\n")
 	}
 	return b.String()

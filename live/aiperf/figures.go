@@ -14,6 +14,7 @@ const (
 	timeToFirstOutput = "time_to_first_output_token"
 	timeToSecondToken = "time_to_second_token"
 	interTokenLatency = "inter_token_latency"
+	interChunkLatency = "inter_chunk_latency"
 	decodeDuration    = "decode_duration"
 	inputLength       = "input_sequence_length"
 	outputLength      = "output_sequence_length"
@@ -32,15 +33,25 @@ const (
 // HTTP client, keep their tag.
 var perRequest = []figure{
 	{decodeDuration, "ms", "Decode Duration"}, {outputEndToEnd, "tokens/sec/user", "E2E Output Token Throughput"}, {inputLength, "tokens", "Input Sequence Length"},
-	{"inter_chunk_latency", "ms", "Inter Chunk Latency"}, {interTokenLatency, "ms", "Inter Token Latency"}, {lengthMismatchPct, "%", "OSL Mismatch Diff %"},
+	{interChunkLatency, "ms", "Inter Chunk Latency"}, {interTokenLatency, "ms", "Inter Token Latency"}, {lengthMismatchPct, "%", "OSL Mismatch Diff %"},
 	{outputLength, "tokens", "Output Sequence Length"}, {outputCount, "tokens", "Output Token Count"}, {outputPerUser, "tokens/sec/user", "Output Token Throughput Per User"},
 	{prefillPerUser, "tokens/sec/user", "Prefill Throughput Per User"}, {requestLatency, "ms", "Request Latency"}, {timeToFirstOutput, "ms", "Time to First Output Token"},
 	{timeToFirstToken, "ms", "Time to First Token"}, {timeToSecondToken, "ms", "Time to Second Token"}, {usageCompletion, "tokens", "Usage Completion Tokens"},
 	{usageCached, "tokens", "Usage Prompt Cache Read Tokens"}, {usagePrompt, "tokens", "Usage Prompt Tokens"}, {usageTotal, "tokens", "Usage Total Tokens"},
 }
 
-// ofMetadata are computed from when requests were due, sent and ended: the first from all of them together.
-var ofMetadata = []figure{{"effective_concurrency", "requests", "Effective Concurrency"}, {"credit_to_start_latency", "ms", "Credit-to-Start Latency"}, {"effective_latency", "ms", "Effective Latency (CO-aware)"}}
+// ofMetadata are computed from when requests were due, sent and ended.
+var ofMetadata = []figure{{"credit_to_start_latency", "ms", "Credit-to-Start Latency"}, {"effective_latency", "ms", "Effective Latency (CO-aware)"}}
+
+// overTime are computed from all requests together, and their values count by how long they held.
+var overTime = []figure{
+	{"effective_concurrency", "requests", "Effective Concurrency"}, {"effective_decode_throughput", "tokens/sec", "Effective Decode Throughput"},
+	{"effective_prefill_throughput", "tokens/sec", "Effective Prefill Throughput"}, {"effective_decode_concurrency", "requests", "Effective Decode Concurrency"},
+	{"effective_prefill_concurrency", "requests", "Effective Prefill Concurrency"}, {"effective_total_throughput", "tokens/sec", "Effective Total Throughput"},
+	{"effective_decode_throughput_per_user", "tokens/sec/user", "Effective Decode Throughput Per User"},
+	{"effective_prefill_throughput_per_user", "tokens/sec/user", "Effective Prefill Throughput Per User"},
+	{"tokens_in_flight", "tokens", "Tokens In Flight"},
+}
 
 // single are the metrics with one value for the whole run.
 var single = []figure{

@@ -1,7 +1,6 @@
 package aiperf
 
 import (
-	"cmp"
 	"math"
 	"slices"
 )
@@ -40,6 +39,7 @@ var percentiles = []struct {
 // the last answer. What no record says is left out.
 func Summarise(records []Record, phase string, seconds float64) Summary {
 	s, values, units := Summary{}, map[string][]float64{}, map[string]string{}
+	var spans []span
 	first, last, sent, failed := int64(math.MaxInt64), int64(math.MinInt64), 0, 0
 	for i := range records {
 		r := &records[i]
@@ -54,11 +54,12 @@ func Summarise(records []Record, phase string, seconds float64) Summary {
 			continue
 		}
 		first, last = min(first, r.Metadata.RequestStartNs), max(last, r.Metadata.RequestEndNs)
+		spans = append(spans, spanOf(r))
 		for tag, m := range r.Metrics {
 			values[tag], units[tag] = append(values[tag], m.Value.Numbers...), m.Unit
 		}
 		if due := r.Metadata.CreditIssuedNs; due > 0 {
-			for _, f := range ofMetadata[1:] {
+			for _, f := range ofMetadata {
 				end := r.Metadata.RequestStartNs
 				if f.tag == "effective_latency" {
 					end = r.Metadata.RequestEndNs
@@ -80,7 +81,7 @@ func Summarise(records []Record, phase string, seconds float64) Summary {
 	if sent > failed {
 		s.set("benchmark_duration", between(first, last)/1e9)
 		s.addTotals(seconds)
-		s["effective_concurrency"] = concurrency(records, phase, seconds)
+		s.addOverTime(spans, seconds)
 	}
 	return s
 }
@@ -88,59 +89,6 @@ func Summarise(records []Record, phase string, seconds float64) Summary {
 // between is the time between two ns since 1970. AIPerf subtracts them as reals, which are multiples of 256 ns there, and so
 // does this.
 func between(from, to int64) float64 { return float64(to) - float64(from) }
-
-// concurrency is how many requests were under way, by the share of the time of a phase in which it was so many.
-func concurrency(records []Record, phase string, seconds float64) Stat {
-	type change struct {
-		at float64 // in s
-		by int
-	}
-	var changes []change
-	first := int64(math.MaxInt64)
-	for i := range records {
-		first = min(first, records[i].Metadata.RequestStartNs)
-	}
-	for i := range records {
-		if m := &records[i].Metadata; m.BenchmarkPhase == phase && !m.WasCancelled && records[i].Error == nil {
-			changes = append(changes, change{between(first, m.RequestStartNs) / 1e9, 1}, change{between(first, m.RequestEndNs) / 1e9, -1})
-		}
-	}
-	slices.SortFunc(changes, func(a, b change) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.by, b.by)) })
-	shares := []float64{1} // of the time, by how many requests were under way
-	now, since := 0, 0.0
-	for _, c := range changes {
-		if share := (c.at - since) / seconds; now > 0 && seconds > 0 {
-			shares[now] += share
-			shares[0] -= share
-		}
-		if now, since = now+c.by, c.at; now == len(shares) {
-			shares = append(shares, 0)
-		}
-	}
-	return weighted(shares, "requests")
-}
-
-// weighted computes the statistics of whole numbers from 0 on by their shares.
-func weighted(shares []float64, unit string) Stat {
-	s := Stat{Unit: unit, Weighted: true, Max: float64(len(shares) - 1)}
-	for n, share := range shares {
-		s.Avg += share * float64(n)
-	}
-	for n, share := range shares {
-		s.Std += share * (float64(n) - s.Avg) * (float64(n) - s.Avg)
-	}
-	s.Std = math.Sqrt(s.Std)
-	for _, p := range percentiles {
-		below := 0.0
-		for n, share := range shares {
-			if below += share; below >= p.percent/100 || n+1 == len(shares) {
-				*p.of(&s) = float64(n)
-				break
-			}
-		}
-	}
-	return s
-}
 
 // addTotals adds the sums over all requests, and what follows from them and the duration of the phase in seconds.
 func (s Summary) addTotals(seconds float64) {

@@ -178,7 +178,7 @@ func (s Summary) byHeader(single bool) []string {
 // header is the name of a metric in the CSV file. Counts have no unit there.
 func header(tag, unit string) string {
 	name := tag
-	for _, f := range slices.Concat(perRequest, ofMetadata, single) {
+	for _, f := range slices.Concat(perRequest, ofMetadata, overTime, single) {
 		if f.tag == tag {
 			name = f.header
 		}

@@ -3,6 +3,7 @@ package capture
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -24,8 +25,8 @@ import (
 type Options struct {
 	// Upstream is the server; a path of it goes before the paths of requests.
 	Upstream *url.URL
-	// Transport reaches the server; nil is one with many connections and no time limit.
-	Transport http.RoundTripper
+	// TLS is how the server and the proxy prove to each other who they are; nil as the system does.
+	TLS *tls.Config
 	// Dir and Name say where the trace goes: files DIR/NAME.NNNNNN.jsonl.gz.
 	Dir, Name string
 	// Tokenizer and BlockSize make blocks of prompts.
@@ -62,13 +63,14 @@ func DefaultParentHeaders() []string { return []string{"X-Dynamo-Parent-Session-
 
 // Proxy passes requests to a server and records them. It is an [http.Handler]; Close ends the trace.
 type Proxy struct {
-	opt      Options
-	proxy    httputil.ReverseProxy
-	recorder *recorder
-	counts   counters
-	memory   budget
-	run      string // begins the ids of this run's requests
-	next     atomic.Int64
+	opt       Options
+	transport *http.Transport
+	proxy     httputil.ReverseProxy
+	recorder  *recorder
+	counts    counters
+	memory    budget
+	run       string // begins the ids of this run's requests
+	next      atomic.Int64
 }
 
 // New starts a capture. The folder is made if it is not there; the files begin with the number after the last that exists.
@@ -76,10 +78,7 @@ func New(opt Options) (*Proxy, error) {
 	if opt.Warn == nil {
 		opt.Warn = func(error) {}
 	}
-	if opt.Transport == nil {
-		opt.Transport = newTransport()
-	}
-	p := &Proxy{opt: opt, run: newRunID()}
+	p := &Proxy{opt: opt, transport: newTransport(opt.TLS), run: newRunID()}
 	p.memory.limit = opt.MaxMemory
 	var err error
 	if p.recorder, err = newRecorder(opt, &p.counts, &p.memory); err != nil {
@@ -87,7 +86,7 @@ func New(opt Options) (*Proxy, error) {
 	}
 	p.proxy = httputil.ReverseProxy{
 		Rewrite:        p.rewrite,
-		Transport:      opt.Transport,
+		Transport:      p.transport,
 		FlushInterval:  -1, // at once
 		BufferPool:     &buffers{},
 		ModifyResponse: p.watch,
@@ -116,8 +115,9 @@ type discard struct{}
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
 // newTransport passes everything on as it is: it asks for no compression of its own, and waits as long as the client does.
-func newTransport() *http.Transport {
+func newTransport(security *tls.Config) *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.TLSClientConfig = security
 	t.DisableCompression = true
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, 4096
 	t.Proxy = nil
@@ -202,4 +202,7 @@ func (p *Proxy) Counts() Counts { return p.counts.read() }
 
 // Close records what has ended and closes the files. Requests that end later are not recorded, so the server that uses the proxy
 // must be shut down before.
-func (p *Proxy) Close() error { return p.recorder.close() }
+func (p *Proxy) Close() error {
+	p.transport.CloseIdleConnections()
+	return p.recorder.close()
+}

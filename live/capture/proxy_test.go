@@ -48,8 +48,6 @@ func newWorld(t *testing.T, server http.HandlerFunc, change func(*Options)) *wor
 		Upstream: upstream, Dir: w.dir, Name: "c", Tokenizer: tokenizer, BlockSize: 8, SessionHeaders: DefaultSessionHeaders(), ParentHeaders: DefaultParentHeaders(),
 		MaxBody: DefaultMaxBody, MaxMemory: DefaultMaxMemory, FlushEvery: 10 * time.Millisecond, RollBytes: DefaultRollBytes,
 	}
-	transport := newTransport()
-	opt.Transport = transport
 	if change != nil {
 		change(&opt)
 	}
@@ -61,7 +59,6 @@ func newWorld(t *testing.T, server http.HandlerFunc, change func(*Options)) *wor
 	t.Cleanup(func() {
 		w.stop()
 		w.client.CloseIdleConnections()
-		transport.CloseIdleConnections()
 	})
 	return w
 }

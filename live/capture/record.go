@@ -108,7 +108,7 @@ func (d *describer) describe(x *exchange) (_ *event, output bool, _ error) {
 	if r.OutputTokens == 0 {
 		return nil, false, nil
 	}
-	if asked.N <= 1 && r.OutputTokens <= maxCompletion {
+	if (asked.N == nil || *asked.N <= 1) && r.OutputTokens <= maxCompletion {
 		r.Replay.Completion = d.hashes(fit(all, len(prompt)+r.OutputTokens, x.id))
 	}
 	r.time(x)

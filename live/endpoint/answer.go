@@ -7,38 +7,34 @@ import (
 	"github.com/servegrid/servegrid/live/endpoint/fault"
 )
 
-// wholeAnswer waits until an answer is complete and sends it.
-func (e *exchange) wholeAnswer(stream Stream) {
-	for {
-		p, ok := e.next(stream)
+// wholeAnswer waits until all choices are complete and sends them.
+func (e *exchange) wholeAnswer() {
+	for left := len(e.choices); left > 0; {
+		c, p, ok := e.next()
 		if !ok {
 			e.breakOff(false)
 			return
 		}
-		e.sent = min(e.sent+p.Tokens, len(e.answer.text))
-		if after := e.faults.DropAfter; after != fault.None && e.sent > after {
-			if !p.Ended {
-				e.giveUp(stream)
-			}
+		c.sent = min(c.sent+p.Tokens, len(c.answer.text))
+		if after := e.faults.DropAfter; after != fault.None && c.sent > after {
+			e.giveUp()
 			panic(http.ErrAbortHandler) // ends the connection, which is what net/http has this for
 		}
-		if after := e.faults.ErrorAfter; after != fault.None && e.sent > after {
-			if !p.Ended {
-				e.giveUp(stream)
-			}
-			e.refuse(newRefusal(http.StatusInternalServerError, "", madeFault))
-			return
+		var refused *refusal
+		if p.Ended {
+			left--
+			refused = c.failure(&p)
 		}
-		if !p.Ended {
-			continue
+		if after := e.faults.ErrorAfter; after != fault.None && c.sent > after {
+			refused = newRefusal(http.StatusInternalServerError, "", madeFault)
 		}
-		if refused := e.failure(&p); refused != nil {
+		if refused != nil {
+			e.giveUp()
 			e.refuse(refused)
 			return
 		}
-		e.writeAnswer()
-		return
 	}
+	e.writeAnswer()
 }
 
 func (e *exchange) writeAnswer() {
@@ -59,18 +55,34 @@ func (e *exchange) appendAnswer(b []byte) []byte {
 		object = "chat.completion"
 	}
 	b = e.appendCommon(b, object)
-	thoughts := min(e.sent, e.answer.thoughts)
-	text := e.server.opt.Tokenizer.AppendText(nil, e.answer.text[thoughts:e.sent])
-	if e.chat {
-		b = append(appendEscaped(append(b, `{"index":0,"message":{"role":"assistant","content":"`...), text), '"')
-		if e.answer.thoughts > 0 {
-			b = append(append(append(b, `,"`...), e.server.reasoning...), `":"`...)
-			b = append(appendEscaped(b, e.server.opt.Tokenizer.AppendText(nil, e.answer.text[:thoughts])), '"')
+	for i := range e.choices {
+		c := &e.choices[i]
+		if c.index == unsent {
+			continue
+		}
+		if c.index > 0 {
+			b = append(b, ',')
+		}
+		b = c.appendChoice(b)
+	}
+	return append(e.appendUsage(append(b, ']')), '}', '\n')
+}
+
+// appendChoice appends one choice of a complete answer.
+func (c *choice) appendChoice(b []byte) []byte {
+	tokenizer := c.exchange.server.opt.Tokenizer
+	thoughts := min(c.sent, c.answer.thoughts)
+	text := tokenizer.AppendText(nil, c.answer.text[thoughts:c.sent])
+	b = strconv.AppendInt(append(b, `{"index":`...), int64(c.index), 10)
+	if c.exchange.chat {
+		b = append(appendEscaped(append(b, `,"message":{"role":"assistant","content":"`...), text), '"')
+		if c.answer.thoughts > 0 {
+			b = append(append(append(b, `,"`...), c.exchange.server.reasoning...), `":"`...)
+			b = append(appendEscaped(b, tokenizer.AppendText(nil, c.answer.text[:thoughts])), '"')
 		}
 		b = append(b, `},"logprobs":null,"finish_reason":`...)
 	} else {
-		b = append(appendEscaped(append(b, `{"index":0,"text":"`...), text), `","logprobs":null,"finish_reason":`...)
+		b = append(appendEscaped(append(b, `,"text":"`...), text), `","logprobs":null,"finish_reason":`...)
 	}
-	b = append(appendReason(b, e.finish(e.sent)), `}]`...)
-	return append(e.appendUsage(b), '}', '\n')
+	return append(appendReason(b, c.finish(c.sent)), '}')
 }

@@ -21,8 +21,11 @@ type asked struct {
 	TopLogprobs    json.RawMessage `json:"top_logprobs"`
 	PromptLogprobs json.RawMessage `json:"prompt_logprobs"`
 	Echo           bool            `json:"echo"`
-	BestOf         int             `json:"best_of"`
+	BestOf         *int            `json:"best_of"`
 	UseBeamSearch  bool            `json:"use_beam_search"`
+
+	// made is how many answers there are to each prompt, sent how many of them are sent.
+	made, sent int
 }
 
 // hints are what the request tells the router.
@@ -38,8 +41,6 @@ func (a *asked) unsupported() *refusal {
 		given bool
 		why   string
 	}{
-		{"n", a.N > 1 || a.N < 0, "send a request for each answer"},
-		{"best_of", a.BestOf > 1, "send a request for each answer"},
 		{"use_beam_search", a.UseBeamSearch, "text is made up, and none is better than another"},
 		{"logprobs", wanted(a.Logprobs), "text is made up, and no token has a probability"},
 		{"top_logprobs", wanted(a.TopLogprobs) && string(a.TopLogprobs) != "0", "text is made up, and no token has a probability"},
@@ -49,6 +50,41 @@ func (a *asked) unsupported() *refusal {
 		if p.given {
 			return badRequest(p.name, "%s is not supported: %s; leave it out.", p.name, p.why)
 		}
+	}
+	return nil
+}
+
+// maxN bounds how many answers there are to a prompt, and maxBestOf of how many they are chosen, as OpenAI does. maxChoices
+// bounds the answers to all prompts of a request.
+const (
+	maxN       = 128
+	maxBestOf  = 20
+	maxChoices = 2048
+)
+
+// count finds how many answers are made to each prompt and how many of them are sent, or why there can be none.
+func (a *asked) count(chat bool) *refusal {
+	a.sent = 1
+	if a.N != nil {
+		a.sent = *a.N
+	}
+	if a.sent < 1 || a.sent > maxN {
+		return badRequest("n", "n must be at least 1 and at most %d, got %d.", maxN, a.sent)
+	}
+	a.made = a.sent
+	if a.BestOf == nil {
+		return nil
+	}
+	a.made = *a.BestOf
+	switch {
+	case chat && a.made != 1:
+		return badRequest("best_of", "best_of is for completions, not for chats; leave it out.")
+	case a.made < 1 || a.made > maxBestOf:
+		return badRequest("best_of", "best_of must be at least 1 and at most %d, got %d.", maxBestOf, a.made)
+	case a.made < a.sent:
+		return badRequest("best_of", "best_of must be at least n=%d, got %d: so many answers are chosen of it.", a.sent, a.made)
+	case a.made > a.sent && a.Stream:
+		return badRequest("best_of", "best_of=%d with n=%d cannot be streamed: the best answers are known at the end.", a.made, a.sent)
 	}
 	return nil
 }

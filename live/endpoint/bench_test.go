@@ -17,8 +17,12 @@ import (
 // instant is a deployment whose tokens come one by one, without a wait.
 type instant struct{}
 
-func (instant) Submit(r simcore.OnlineRequest) (Stream, error) {
-	return &instantStream{left: r.Output}, nil
+func (instant) Submit(requests ...simcore.OnlineRequest) ([]Stream, error) {
+	streams := make([]Stream, len(requests))
+	for i, r := range requests {
+		streams[i] = &instantStream{left: r.Output}
+	}
+	return streams, nil
 }
 func (instant) Snapshot() realtime.Snapshot { return realtime.Snapshot{} }
 

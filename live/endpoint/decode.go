@@ -70,6 +70,9 @@ func decode(body []byte, chat bool) (*asked, *refusal) {
 	if refused := r.unsupported(); refused != nil {
 		return nil, refused
 	}
+	if refused := r.count(chat); refused != nil {
+		return nil, refused
+	}
 	for _, p := range []struct {
 		name  string
 		value *int

@@ -15,7 +15,7 @@ func FuzzDecode(f *testing.F) {
 	for _, body := range []string{
 		`{"model":"m","messages":[{"role":"user","content":"hi"}],"stream":true,"max_tokens":5}`,
 		`{"messages":[{"role":"user","content":[{"type":"text","text":"hi"},{"type":"image_url"}]},{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f"}}]}],"tools":[{}]}`,
-		`{"prompt":"hi","min_tokens":3,"stream_options":{"include_usage":true}}`, `{"prompt":[1,2,3]}`, `{"prompt":[[1],[2]]}`, `{"prompt":["a"]}`, `{"n":-1}`, `{"prompt":"a","logprobs":0,"echo":true,"best_of":2}`, `{"prompt":"a","nvext":{"agent_hints":{"priority":-1,"policy_class":"x"}}}`, `[]`, `nul`, "{\"prompt\":\"\xff\"}",
+		`{"prompt":"hi","min_tokens":3,"stream_options":{"include_usage":true}}`, `{"prompt":[1,2,3]}`, `{"prompt":[[1],[2]]}`, `{"prompt":["a"]}`, `{"n":-1}`, `{"prompt":"a","logprobs":0,"echo":true,"best_of":2}`, `{"prompt":["a","b"],"n":2,"best_of":3}`, `{"prompt":[[1,2],[]],"n":0}`, `{"prompt":"a","nvext":{"agent_hints":{"priority":-1,"policy_class":"x"}}}`, `[]`, `nul`, "{\"prompt\":\"\xff\"}",
 	} {
 		f.Add([]byte(body), true)
 		f.Add([]byte(body), false)
@@ -31,9 +31,9 @@ func FuzzDecode(f *testing.F) {
 	f.Cleanup(s.Close)
 	f.Fuzz(func(t *testing.T, body []byte, chat bool) {
 		r, refused := decode(body, chat)
-		var p answerPlan
+		var plans []answerPlan
 		if refused == nil {
-			p, refused = s.plan(r)
+			plans, refused = s.plan(r)
 		}
 		if refused != nil {
 			if refused.status != 400 || refused.body.Message == "" || !json.Valid(refused.event()) {
@@ -41,11 +41,16 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
-		if p.thoughts > len(p.text) || !chat && p.thoughts > 0 {
-			t.Fatalf("%d thoughts of %d tokens", p.thoughts, len(p.text))
+		if len(plans) == 0 || len(plans)%r.made > 0 || r.sent > r.made {
+			t.Fatalf("%d answers, %d to each prompt, of which %d are sent", len(plans), r.made, r.sent)
 		}
-		if n := p.input + len(p.text); p.input < 1 || len(p.text) < 1 || n > s.limit || len(p.blocks) != n/s.block {
-			t.Fatalf("%d input and %d output tokens with %d blocks", p.input, len(p.text), len(p.blocks))
+		for i, p := range plans {
+			if p.thoughts > len(p.text) || !chat && p.thoughts > 0 || p.repeated != (i%r.made > 0) {
+				t.Fatalf("answer %d: %d thoughts of %d tokens, repeated %v", i, p.thoughts, len(p.text), p.repeated)
+			}
+			if n := p.input + len(p.text); p.input < 1 || len(p.text) < 1 || n > s.limit || len(p.blocks) != n/s.block {
+				t.Fatalf("%d input and %d output tokens with %d blocks", p.input, len(p.text), len(p.blocks))
+			}
 		}
 	})
 }

@@ -9,8 +9,9 @@ import (
 
 // Deployment is what serves the requests. It is safe for concurrent use.
 type Deployment interface {
-	// Submit lets a request arrive now. The error is [realtime.ErrFull] or [realtime.ErrClosed].
-	Submit(simcore.OnlineRequest) (Stream, error)
+	// Submit lets requests arrive now, all of them together or none, and returns a stream for each. The error is
+	// [realtime.ErrFull], [realtime.ErrTooMany] or [realtime.ErrClosed].
+	Submit(...simcore.OnlineRequest) ([]Stream, error)
 	// Snapshot is the state of its workers and what it counted.
 	Snapshot() realtime.Snapshot
 }
@@ -28,10 +29,11 @@ func Simulated(d *realtime.Deployment) Deployment { return simulated{d} }
 
 type simulated struct{ *realtime.Deployment }
 
-func (s simulated) Submit(r simcore.OnlineRequest) (Stream, error) {
-	stream, err := s.Deployment.Submit(r)
-	if err != nil {
-		return nil, err
+func (s simulated) Submit(requests ...simcore.OnlineRequest) ([]Stream, error) {
+	streams, err := s.Deployment.Submit(requests...)
+	out := make([]Stream, len(streams))
+	for i := range streams {
+		out[i] = streams[i]
 	}
-	return stream, nil
+	return out, err
 }

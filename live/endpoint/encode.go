@@ -42,23 +42,24 @@ func (e *exchange) appendCommon(b []byte, object string) []byte {
 	return append(b, `","choices":[`...)
 }
 
-// role is the first chunk of a chat.
-func (c *encoder) role(b []byte) []byte {
-	return append(append(b, c.head...), `{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]`...)
+// role is the first chunk of a choice of a chat.
+func (c *encoder) role(b []byte, index int) []byte {
+	b = strconv.AppendInt(append(append(b, c.head...), `{"index":`...), int64(index), 10)
+	return append(b, `,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]`...)
 }
 
-// chunk appends a chunk with text, or with thoughts, up to its choices; finish is "" until the last one.
-func (c *encoder) chunk(b, text []byte, thoughts bool, finish string) []byte {
-	b = append(b, c.head...)
+// chunk appends a chunk with text of a choice, or with thoughts, up to its choices; finish is "" until the last one.
+func (c *encoder) chunk(b []byte, index int, text []byte, thoughts bool, finish string) []byte {
+	b = strconv.AppendInt(append(append(b, c.head...), `{"index":`...), int64(index), 10)
 	if c.chat {
 		name := "content"
 		if thoughts {
 			name = c.reasoning
 		}
-		b = append(append(append(b, `{"index":0,"delta":{"`...), name...), `":"`...)
+		b = append(append(append(b, `,"delta":{"`...), name...), `":"`...)
 		b = append(appendEscaped(b, text), `"},"logprobs":null,"finish_reason":`...)
 	} else {
-		b = append(b, `{"index":0,"text":"`...)
+		b = append(b, `,"text":"`...)
 		b = append(appendEscaped(b, text), `","logprobs":null,"finish_reason":`...)
 	}
 	return append(appendReason(b, finish), `}]`...)
@@ -79,15 +80,23 @@ func appendCounts(b []byte, input, output int) []byte {
 	return append(b, '}')
 }
 
-// appendUsage appends the usage of an answer.
+// appendUsage appends the usage of an answer: each prompt counts once, and the tokens of all choices do.
 func (e *exchange) appendUsage(b []byte) []byte {
-	u := openai.Usage{
-		PromptTokens: e.answer.input, CompletionTokens: e.sent, TotalTokens: e.answer.input + e.sent,
-		PromptTokensDetails: &openai.PromptDetails{CachedTokens: e.cached},
+	u := openai.Usage{PromptTokensDetails: &openai.PromptDetails{}}
+	thoughts := openai.CompletionDetails{}
+	for i := range e.choices {
+		c := &e.choices[i]
+		if !c.answer.repeated {
+			u.PromptTokens += c.answer.input
+			u.PromptTokensDetails.CachedTokens += c.cached
+		}
+		u.CompletionTokens += c.sent
+		if c.answer.thoughts > 0 {
+			thoughts.ReasoningTokens += min(c.sent, c.answer.thoughts)
+			u.CompletionTokensDetails = &thoughts
+		}
 	}
-	if e.answer.thoughts > 0 {
-		u.CompletionTokensDetails = &openai.CompletionDetails{ReasoningTokens: min(e.sent, e.answer.thoughts)}
-	}
+	u.TotalTokens = u.PromptTokens + u.CompletionTokens
 	usage, _ := json.Marshal(u) // numbers
 	return append(append(b, `,"usage":`...), usage...)
 }

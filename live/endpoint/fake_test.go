@@ -14,8 +14,9 @@ import (
 // fakeDeployment gives each request its first token after firstToken and one more each between.
 type fakeDeployment struct {
 	firstToken, between time.Duration
-	// full refuses requests, state is how requests end.
+	// full refuses requests, and most is how many it can ever have together, if not 0; state is how requests end.
 	full  bool
+	most  int
 	state engine.State
 	// worker makes the tokens.
 	worker int
@@ -31,14 +32,21 @@ func newFake(firstToken, between time.Duration) *fakeDeployment {
 	return &fakeDeployment{firstToken: firstToken, between: between, state: engine.Completed, started: time.Now(), closed: make(chan struct{})}
 }
 
-func (d *fakeDeployment) Submit(r simcore.OnlineRequest) (Stream, error) {
-	if d.full {
+func (d *fakeDeployment) Submit(requests ...simcore.OnlineRequest) ([]Stream, error) {
+	switch {
+	case d.full:
 		return nil, realtime.ErrFull
+	case d.most > 0 && len(requests) > d.most:
+		return nil, realtime.ErrTooMany
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.requests = append(d.requests, r)
-	return &fakeStream{d: d, r: r, submitted: time.Now(), given: make(chan struct{})}, nil
+	var streams []Stream
+	for _, r := range requests {
+		d.requests = append(d.requests, r)
+		streams = append(streams, &fakeStream{d: d, r: r, submitted: time.Now(), given: make(chan struct{})})
+	}
+	return streams, nil
 }
 
 // last is the request that came last.

@@ -5,12 +5,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/servegrid/servegrid/live/endpoint/fault"
 	"github.com/servegrid/servegrid/live/openai"
 	"github.com/servegrid/servegrid/live/realtime"
-	"github.com/servegrid/servegrid/simcore/engine"
 )
 
 // exchange is a request on its way to its answer.
@@ -25,11 +25,13 @@ type exchange struct {
 	options            openai.StreamOptions
 	created            int64
 
-	answer answerPlan
 	faults fault.Plan
-	meter  meter
-	// sent counts the tokens that were told, cached the prompt tokens that were in the prefix cache.
-	sent, cached int
+	// choices are the answers, all of which the deployment makes.
+	choices []choice
+	// Of several choices came has what comes, which readers read until stop.
+	came    chan arrival
+	readers sync.WaitGroup
+	stop    context.CancelFunc
 }
 
 // complete answers a chat completion or a completion.
@@ -40,7 +42,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
 		return
 	}
 	w.Header().Set("X-Request-ID", e.id)
-	e.meter.faults(e.faults.Kinds)
+	s.metrics.count(e.faults.Kinds)
 	if e.faults.Code != 0 {
 		refused = newRefusal(e.faults.Code, "", madeFault)
 		refused.retryAfter = e.faults.RetryAfter
@@ -52,8 +54,10 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
 		refused.write(w)
 		return
 	}
-	stream, err := s.opt.Deployment.Submit(e.answer.request(e.session))
-	switch {
+	switch err := e.submit(); {
+	case errors.Is(err, realtime.ErrTooMany):
+		badRequest("prompt", "The request is for %d answers at once: %v. Send several requests.", len(e.choices), err).write(w)
+		return
 	case errors.Is(err, realtime.ErrFull):
 		overloaded("The server is overloaded: %v. Try again later.", err).write(w)
 		return
@@ -61,13 +65,13 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
 		overloaded("The server is shutting down.").write(w)
 		return
 	}
+	defer e.leave()
 	s.metrics.open.Add(1)
 	defer s.metrics.open.Add(-1)
-	stream = withFaults(stream, e.faults, s.opt.Speedup)
 	if e.stream {
-		e.streamAnswer(stream)
+		e.streamAnswer()
 	} else {
-		e.wholeAnswer(stream)
+		e.wholeAnswer()
 	}
 }
 
@@ -104,13 +108,14 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, chat bool) (*exc
 	if q.StreamOptions != nil {
 		e.options = *q.StreamOptions
 	}
-	e.meter.metrics = s.metrics
 	if e.model, refused = s.servedModel(&q.Request); refused != nil {
 		return nil, refused
 	}
 	e.faults = s.opt.Faults.Plan(fault.Request{Session: e.session, Model: e.model, Path: r.URL.Path, At: time.Since(s.started)})
 	if e.faults.Code == 0 {
-		e.answer, refused = s.plan(q)
+		var plans []answerPlan
+		plans, refused = s.plan(q)
+		e.newChoices(plans, q.made, q.sent)
 	}
 	return e, refused
 }
@@ -131,75 +136,4 @@ func sessionOf(r *http.Request) string {
 		}
 	}
 	return ""
-}
-
-// next waits for what comes next of the answer, and counts it. Without progress the client has gone, or the server ends.
-func (e *exchange) next(stream Stream) (realtime.Progress, bool) {
-	p, err := stream.Next(e.ctx)
-	e.count(&p)
-	if err != nil && !p.Ended {
-		e.giveUp(stream)
-	}
-	return p, err == nil
-}
-
-func (e *exchange) count(p *realtime.Progress) {
-	if p.Tokens > 0 {
-		e.cached = p.Cached
-	}
-	e.meter.came(p, e.answer.input)
-	if p.Ended {
-		e.ended(p)
-	}
-}
-
-// ended tells of the end of a request.
-func (e *exchange) ended(p *realtime.Progress) {
-	e.meter.ended(p.Record, e.finish(int(p.Record.Life.Tokens)))
-	if e.server.opt.Served != nil {
-		e.server.opt.Served(Served{ID: e.id, Session: e.session, Record: *p.Record})
-	}
-}
-
-// lastWord is how long the end of a request that was given up is waited for.
-const lastWord = 10 * time.Second
-
-// giveUp ends a request whose client has gone or does not get the rest, and waits for its end out of the client's way.
-func (e *exchange) giveUp(stream Stream) {
-	stream.Cancel()
-	e.server.abandoned.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), lastWord)
-		defer cancel()
-		for {
-			p, err := stream.Next(ctx)
-			e.count(&p)
-			if err != nil || p.Ended {
-				return
-			}
-		}
-	})
-}
-
-// finish is the reason for which an answer of so many tokens ends.
-func (e *exchange) finish(tokens int) string {
-	if e.answer.whole && tokens >= len(e.answer.text) {
-		return "stop"
-	}
-	return "length"
-}
-
-// failure says why a request that has ended has no complete answer; nil if it has.
-func (e *exchange) failure(p *realtime.Progress) *refusal {
-	switch p.Record.Life.State {
-	case engine.Completed:
-		return nil
-	case engine.Rejected:
-		if p.Record.Life.RoutedMs < 0 && e.server.opt.Config.Router.Classes != nil {
-			return overloaded("The router's queue for requests of this class is full. Try again later.")
-		}
-		return badRequest("messages", "The request can never be served: a worker has no room for its %d input tokens and %d output tokens.", e.answer.input, len(e.answer.text))
-	case engine.Failed:
-		return newRefusal(http.StatusInternalServerError, "", "The request can never be served: no decode worker has room for its %d input tokens and %d output tokens.", e.answer.input, len(e.answer.text))
-	}
-	return overloaded("The request was given up.")
 }

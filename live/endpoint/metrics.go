@@ -99,17 +99,18 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: 8, Timeout: 10 * time.Second})
 }
 
+// count counts faults of a request.
+func (m *metrics) count(kinds []fault.Kind) {
+	for _, kind := range kinds {
+		m.faults.WithLabelValues(string(kind)).Inc()
+	}
+}
+
 // meter counts one request.
 type meter struct {
 	metrics *metrics
 	tokens  int
 	lastMs  float64
-}
-
-func (m *meter) faults(kinds []fault.Kind) {
-	for _, kind := range kinds {
-		m.metrics.faults.WithLabelValues(string(kind)).Inc()
-	}
 }
 
 // came counts tokens. The first of them says that the prompt is computed.

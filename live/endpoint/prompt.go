@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"fmt"
 	"sync"
 
 	"github.com/servegrid/servegrid/live/openai"
@@ -21,40 +22,75 @@ type answerPlan struct {
 	// blocks are the KV blocks of prompt and answer.
 	blocks []uint64
 	hints  workload.Hints
+	// repeated says that the choice before has the same prompt.
+	repeated bool
 }
+
+// maxAnswers bounds the tokens of all answers to a request, where there are several.
+const maxAnswers = maxContext
 
 // tokenBuffers are those in which prompts are tokenized.
 var tokenBuffers = sync.Pool{New: func() any { return new([]uint32) }}
 
-// plan tokenizes the prompt of a request and makes its answer: the text depends on the prompt and the seeds alone, and is known to
-// the deployment beforehand, so that the next turn of a conversation finds its KV blocks.
-func (s *Server) plan(r *asked) (answerPlan, *refusal) {
+// plan tokenizes the prompts of a request and makes their answers, prompt after prompt: the text depends on the prompt and the seeds
+// alone, and is known to the deployment beforehand, so that the next turn of a conversation finds its KV blocks.
+func (s *Server) plan(r *asked) ([]answerPlan, *refusal) {
 	buf := tokenBuffers.Get().(*[]uint32)
 	defer func() {
 		if cap(*buf) <= maxKept {
 			tokenBuffers.Put(buf)
 		}
 	}()
-	prompt, err := tokens.AppendRequest(s.opt.Tokenizer, (*buf)[:0], &r.Request)
-	*buf = prompt
+	prompts, ends, err := tokens.AppendPrompts(s.opt.Tokenizer, (*buf)[:0], &r.Request)
+	*buf = prompts
 	if err != nil {
-		return answerPlan{}, badRequest("", "%v.", err)
+		return nil, badRequest("", "%v.", err)
 	}
+	if n := len(ends) * r.made; n > maxChoices {
+		return nil, badRequest("prompt", "%d prompts with %d answers each are more than the %d that a request may have; send several requests.", len(ends), r.made, maxChoices)
+	}
+	plans, begin := make([]answerPlan, 0, len(ends)*r.made), 0
+	for i, end := range ends {
+		var refused *refusal
+		if plans, refused = s.appendPlans(plans, prompts[begin:end], buf, r); refused != nil {
+			if len(ends) > 1 {
+				refused.body.Message = fmt.Sprintf("prompt[%d]: %s", i, refused.body.Message)
+			}
+			return nil, refused
+		}
+		begin = end
+	}
+	return plans, nil
+}
+
+// appendPlans makes the answers to one prompt. Behind what is in the buffer there is room to work.
+func (s *Server) appendPlans(plans []answerPlan, prompt []uint32, buf *[]uint32, r *asked) ([]answerPlan, *refusal) {
 	if len(prompt) == 0 {
-		return answerPlan{}, badRequest("prompt", "The prompt is empty.")
+		return nil, badRequest("prompt", "The prompt is empty.")
 	}
 	seed := s.answerSeed(prompt, &r.Request)
-	output, whole, refused := s.outputLength(len(prompt), seed, &r.Request)
-	if refused != nil {
-		return answerPlan{}, refused
+	shared := tokens.Hashes(prompt, s.block)
+	for i := range r.made {
+		seed := seed ^ uint64(i)*0xbf58476d1ce4e5b9
+		output, whole, refused := s.outputLength(len(prompt), seed, &r.Request)
+		if refused != nil {
+			return nil, refused
+		}
+		if most := maxAnswers / (len(plans) + 1); output > most && len(plans) > 0 {
+			return nil, badRequest("max_tokens", "The answers to a request may have %d tokens together, and %d of %d tokens are more; send several requests.", maxAnswers, len(plans)+1, output)
+		}
+		p := answerPlan{input: len(prompt), whole: whole, text: s.opt.Tokenizer.Fill(seed, output), hints: r.hints(), repeated: i > 0}
+		if len(r.Messages) > 0 {
+			p.thoughts = int(s.opt.ReasoningShare * float64(output))
+		}
+		p.blocks = append(make([]uint64, 0, (len(prompt)+output)/s.block), shared...)
+		kept := len(*buf)
+		*buf = append(append(*buf, prompt[len(shared)*s.block:]...), p.text...)
+		p.blocks = tokens.AppendHashes(p.blocks, (*buf)[kept:], s.block)
+		*buf = (*buf)[:kept]
+		plans = append(plans, p)
 	}
-	p := answerPlan{input: len(prompt), whole: whole, text: s.opt.Tokenizer.Fill(seed, output), hints: r.hints()}
-	if len(r.Messages) > 0 {
-		p.thoughts = int(s.opt.ReasoningShare * float64(output))
-	}
-	*buf = append(prompt, p.text...)
-	p.blocks = tokens.Hashes(*buf, s.block)
-	return p, nil
+	return plans, nil
 }
 
 // answerSeed is what the text of an answer depends on.

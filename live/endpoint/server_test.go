@@ -326,12 +326,22 @@ func TestRefusals(t *testing.T) {
 		{"/v1/chat/completions", `{"messages":[{"role":"user","content":7}]}`, 400, "", "content"},
 		{"/v1/chat/completions", `{"messages":[{"role":"user","content":""}]}`, 400, "prompt", "empty"},
 		{"/v1/chat/completions", `{"model":"none","messages":[{"role":"user","content":"hi"}]}`, 404, "model", "`none` does not exist"},
-		{"/v1/completions", `{"prompt":["a","b"]}`, 400, "", "prompt must be"},
+		{"/v1/completions", `{"prompt":["a",1]}`, 400, "", "prompt must be"},
+		{"/v1/completions", `{"prompt":["a",""]}`, 400, "prompt", "prompt[1]: The prompt is empty"},
+		{"/v1/completions", `{"prompt":["a","` + strings.Repeat("x", 2000) + `"]}`, 400, "messages", "prompt[1]: This model's maximum context length"},
+		{"/v1/completions", `{"prompt":[` + strings.Repeat(`"a",`, 16) + `"a"],"n":128}`, 400, "prompt", "17 prompts with 128 answers each are more than the 2048"},
 		{"/v1/completions", `{"messages":[{"role":"user","content":"hi"}]}`, 400, "", "no prompt"},
-		{"/v1/completions", `{"prompt":"a","n":2}`, 400, "n", "n is not supported"},
+		{"/v1/completions", `{"prompt":"a","n":0}`, 400, "n", "n must be at least 1 and at most 128, got 0"},
+		{"/v1/completions", `{"prompt":"a","n":-3}`, 400, "n", "n must be at least 1"},
+		{"/v1/completions", `{"prompt":"a","n":129}`, 400, "n", "at most 128, got 129"},
+		{"/v1/completions", `{"prompt":"a","n":1.5}`, 400, "n", "wrong type"},
 		{"/v1/completions", `{"prompt":"a","logprobs":0}`, 400, "logprobs", "no token has a probability"},
 		{"/v1/completions", `{"prompt":"a","echo":true}`, 400, "echo", "not repeated"},
-		{"/v1/completions", `{"prompt":"a","best_of":3}`, 400, "best_of", "not supported"},
+		{"/v1/completions", `{"prompt":"a","best_of":21}`, 400, "best_of", "at most 20, got 21"},
+		{"/v1/completions", `{"prompt":"a","best_of":0}`, 400, "best_of", "at least 1"},
+		{"/v1/completions", `{"prompt":"a","n":3,"best_of":2}`, 400, "best_of", "at least n=3, got 2"},
+		{"/v1/completions", `{"prompt":"a","best_of":2,"stream":true}`, 400, "best_of", "cannot be streamed"},
+		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"hi"}],"best_of":2}`, 400, "best_of", "for completions, not for chats"},
 		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"hi"}],"logprobs":true,"top_logprobs":2}`, 400, "logprobs", "not supported"},
 		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"hi"}],"nvext":{"agent_hints":{"priority":"high"}}}`, 400, "nvext.agent_hints.priority", "wrong type"},
 		{"/tokenize", `{}`, 400, "", "no prompt"},
@@ -362,13 +372,21 @@ func TestStatusesOfTheDeployment(t *testing.T) {
 	if resp.StatusCode != 503 || resp.Header.Get("Retry-After") != "1" {
 		t.Errorf("overload is %d, retry after %q", resp.StatusCode, resp.Header.Get("Retry-After"))
 	}
+	small := newFake(0, 0)
+	small.most = 3
+	w = newWorld(t, small, nil)
+	if status, c := w.whole("/v1/completions", `{"prompt":["a","b"],"n":2}`); status != 400 || c.Error.Param != "prompt" || !strings.Contains(c.Error.Message, "4 answers at once") {
+		t.Errorf("more at once than there ever is room for: %d %+v", status, c.Error)
+	}
 	for state, want := range map[engine.State]int{engine.Rejected: 400, engine.Failed: 500} {
 		fake := newFake(0, 0)
 		fake.state = state
 		w := newWorld(t, fake, nil)
 		for _, stream := range []string{"true", "false"} {
-			if status, c := w.whole("/v1/completions", `{"prompt":"a","stream":`+stream+`}`); status != want || c.Error == nil {
-				t.Errorf("state %d, stream %s: %d %+v", state, stream, status, c.Error)
+			for _, n := range []string{"1", "5"} {
+				if status, c := w.whole("/v1/completions", `{"prompt":"a","n":`+n+`,"stream":`+stream+`}`); status != want || c.Error == nil {
+					t.Errorf("state %d, stream %s, n=%s: %d %+v", state, stream, n, status, c.Error)
+				}
 			}
 		}
 	}

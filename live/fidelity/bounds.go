@@ -32,7 +32,7 @@ var statistics = []string{"mean", "p50", "p90", "p99", "max"}
 // boundedMetrics are the names that bounds may have.
 func boundedMetrics() []string {
 	var names []string
-	for _, m := range metrics {
+	for _, m := range compared {
 		names = append(names, m.name)
 	}
 	return append(names, lagMetric)

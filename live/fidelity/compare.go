@@ -67,7 +67,8 @@ func conditionsOf(a, b *Run) []Check {
 		name string
 		of   func(Facts) string
 	}{
-		{"model", func(f Facts) string { return f.Model }},
+		{"served model", func(f Facts) string { return f.Model }},
+		{"simulated model", func(f Facts) string { return f.Timing }},
 		{"tokenizer", func(f Facts) string { return f.Tokenizer }},
 		{"block size", func(f Facts) string { return f.BlockSize }},
 		{"topology", func(f Facts) string { return f.Topology }},

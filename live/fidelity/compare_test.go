@@ -284,3 +284,21 @@ func TestProperties(t *testing.T) {
 		}
 	})
 }
+
+// The name of a served model is compared with another such name, and not with that of a model whose times are simulated.
+func TestModelsOfConditions(t *testing.T) {
+	live, other := &Run{Facts: Facts{Model: "my-model"}}, &Run{Facts: Facts{Model: "your-model"}}
+	simulated, dear := &Run{Facts: Facts{Timing: "qwen3-32b"}}, &Run{Facts: Facts{Timing: "llama-3.1-70b"}}
+	for _, c := range []struct {
+		a, b              *Run
+		served, simulated Outcome
+	}{{live, simulated, NotStated, NotStated}, {live, live, Holds, NotStated}, {live, other, Differs, NotStated}, {simulated, dear, NotStated, Differs}} {
+		got := map[string]Outcome{}
+		for _, condition := range conditionsOf(c.a, c.b) {
+			got[condition.Name] = condition.Outcome
+		}
+		if got["served model"] != c.served || got["simulated model"] != c.simulated {
+			t.Errorf("%+v and %+v: %v", c.a.Facts, c.b.Facts, got)
+		}
+	}
+}

@@ -22,8 +22,8 @@ func orNaN(count int) float64 {
 	return float64(count)
 }
 
-// metrics are what is compared, in the order in which it is shown.
-var metrics = []metric{
+// compared are the metrics, in the order in which they are shown.
+var compared = []metric{
 	{name: "arrival", title: "Arrival", unit: "ms", of: func(r *Request) float64 { return r.StartMs }, rebase: true},
 	{name: "duration", title: "Duration", unit: "ms", of: func(r *Request) float64 { return r.E2EMs }, ratio: true},
 	{name: "ttft", title: "TTFT", unit: "ms", of: func(r *Request) float64 { return r.TTFTMs }, ratio: true},
@@ -66,7 +66,7 @@ func (d *Delta) MeanChange() float64 {
 // deltasOf compares pairs by every metric that both runs state.
 func deltasOf(a, b *Run, pairs []pair) []Delta {
 	var out []Delta
-	for _, m := range metrics {
+	for _, m := range compared {
 		if d, ok := deltaOf(m, a, b, pairs); ok {
 			out = append(out, d)
 		}

@@ -3,6 +3,8 @@ package fidelity
 import (
 	"math"
 	"slices"
+
+	"github.com/servegrid/servegrid/simcore/metrics"
 )
 
 // Distribution sums up some values, in their unit. Percentiles are nearest-rank.
@@ -32,7 +34,7 @@ func distributionOf(values []float64) *Distribution {
 		return nil
 	}
 	slices.Sort(sorted)
-	at := func(percent int) float64 { return sorted[max((percent*n+99)/100-1, 0)] }
+	at := func(percent int) float64 { return metrics.NearestRank(sorted, percent) }
 	return &Distribution{Count: n, Mean: sum / float64(n), Min: sorted[0], P50: at(50), P90: at(90), P99: at(99), Max: sorted[n-1]}
 }
 

@@ -90,14 +90,11 @@ func readFolder(ctx context.Context, source workload.Source, folder string) (*Ru
 	if _, err := os.Stat(filepath.Join(folder, sweepFile)); err == nil {
 		return nil, fmt.Errorf("%s has the results of a sweep; name a point of it by how its ID begins, such as %s#3f2a, of a spec with `output: {per_request: true}`", folder, folder)
 	}
-	shards, err := captureFiles(folder)
+	run, err := readCapture(ctx, source, folder)
 	if err != nil {
-		return nil, err
+		err = fmt.Errorf("%s has no %s and no %s, and is no capture that can be read: %w; %s", folder, requestsFile, aiperfFile, err, whatToGive)
 	}
-	if len(shards) == 0 {
-		return nil, fmt.Errorf("%s has no %s, no %s and no *.jsonl or *.jsonl.gz of a capture; %s", folder, requestsFile, aiperfFile, whatToGive)
-	}
-	return readCapture(ctx, source, shards)
+	return run, err
 }
 
 // readFile reads a file by what it begins with.
@@ -112,7 +109,7 @@ func readFile(ctx context.Context, source workload.Source, path string) (*Run, e
 	case KindAIPerf:
 		return readAIPerf(path)
 	}
-	return readCapture(ctx, source, [][]string{{path}})
+	return readCapture(ctx, source, path)
 }
 
 // maxFirstLine is more than the first line of any of the files has.

@@ -2,62 +2,23 @@ package fidelity
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
-// captureName parts the name of a file of a capture: the capture's own, and the number of the file.
-var captureName = regexp.MustCompile(`^(.*?)(\.\d+)?\.jsonl(\.gz|\.zst)?$`)
-
-// captureFiles are the files of the captures in a folder, capture by capture: requests with and without sessions are apart.
-func captureFiles(folder string) ([][]string, error) {
-	entries, err := os.ReadDir(folder) // sorted by name
+// readCapture reads what a capture says of how requests were served: a file, or a folder with all files of it.
+func readCapture(ctx context.Context, source workload.Source, path string) (*Run, error) {
+	trace := workload.DefaultTraceSpec()
+	trace.Path = path
+	w, err := workload.Spec{Trace: &trace}.Load(ctx, source)
 	if err != nil {
 		return nil, err
 	}
-	number := map[string]int{}
-	var captures [][]string
-	for _, e := range entries {
-		parts := captureName.FindStringSubmatch(e.Name())
-		if parts == nil || e.IsDir() {
-			continue
-		}
-		at, known := number[parts[1]]
-		if !known {
-			at = len(captures)
-			number[parts[1]] = at
-			captures = append(captures, nil)
-		}
-		captures[at] = append(captures[at], filepath.Join(folder, e.Name()))
-	}
-	return captures, nil
-}
-
-// readCapture reads what captures say of how requests were served. All of them are parts of one run.
-func readCapture(ctx context.Context, source workload.Source, captures [][]string) (*Run, error) {
-	run := &Run{Kind: KindCapture}
-	var problems []error
-	for _, paths := range captures {
-		trace := workload.DefaultTraceSpec()
-		trace.Paths = paths
-		w, err := workload.Spec{Trace: &trace}.Load(ctx, source)
-		if err != nil {
-			problems = append(problems, err)
-			continue
-		}
-		run.Notes = append(run.Notes, w.Warnings...)
-		if err := run.addCapture(w); err != nil {
-			problems = append(problems, err)
-		}
-	}
-	if err := errors.Join(problems...); err != nil {
+	run := &Run{Kind: KindCapture, Notes: w.Warnings}
+	if err := run.addCapture(w); err != nil {
 		return nil, err
 	}
 	return run, nil
@@ -74,7 +35,7 @@ func (r *Run) addCapture(w *workload.Workload) error {
 			m, _ := w.Measured(i)
 			q := unknownRequest()
 			q.ID, q.ClientID = w.ID(i), m.ClientID
-			if !alone {
+			if !alone { // beside sessions, a request without one is a session of its own, as in a replay
 				q.Session, q.Turn = w.SessionName(session), i-first
 			}
 			q.StartMs, q.E2EMs, q.TTFTMs, q.ITLMs = m.StartMs, m.DurationMs, m.TTFTMs, m.ITLMs
@@ -85,7 +46,7 @@ func (r *Run) addCapture(w *workload.Workload) error {
 			r.Facts.Model = common(r.Facts.Model, m.Model)
 		}
 	}
-	r.Facts.BlockSize = common(r.Facts.BlockSize, fmt.Sprint(w.BlockSize))
+	r.Facts.BlockSize = fmt.Sprint(w.BlockSize)
 	r.Facts.Workload = w.Digest()
 	return nil
 }

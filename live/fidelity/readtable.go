@@ -181,7 +181,7 @@ func tableFacts(t *results.Table) Facts {
 		}
 		return fmt.Sprint(v)
 	}
-	f := Facts{Model: setting(requests.KeyModel), BlockSize: setting(requests.KeyBlockSize), Topology: setting(requests.KeyTopology), Cache: setting(requests.KeyCache)}
+	f := Facts{Timing: setting(requests.KeyModel), BlockSize: setting(requests.KeyBlockSize), Topology: setting(requests.KeyTopology), Cache: setting(requests.KeyCache)}
 	for _, digest := range t.Metadata.Workloads {
 		f.Workload = digest
 	}

@@ -42,7 +42,10 @@ type Run struct {
 
 // Facts are the conditions of a run that ought to be equal; "" where its files do not say.
 type Facts struct {
+	// Model is the name by which a server was asked, which people choose, and Timing that of the model whose times are simulated:
+	// the one says nothing of the other.
 	Model     string `json:"model,omitempty"`
+	Timing    string `json:"timing_model,omitempty"`
 	Tokenizer string `json:"tokenizer,omitempty"`
 	BlockSize string `json:"block_size,omitempty"`
 	Topology  string `json:"topology,omitempty"`

@@ -93,15 +93,13 @@ func check(cfg simcore.Config) error {
 func summarise(cfg simcore.Config, w *workload.Workload, run *live.Run, to *target) (*Outcome, error) {
 	snapshot := to.deployment.Snapshot()
 	m := simcore.Measured{
-		Gaps: run.Gaps,
+		Gaps: run.Gaps, Scenario: run.Scenario,
 		Live: metrics.Live{PlannedRequests: int64(run.Planned), KnowsDeployment: true, KnowsReuse: true, KnowsGaps: run.Gaps != nil, KnowsPreemptions: true},
-	}
-	if run.Window != nil {
-		m.WindowMs = &run.Window.StartMs
 	}
 	out := &Outcome{Lateness: snapshot.Lateness, Interrupted: run.Interrupted}
 	for i := range run.Records {
 		q := measured(w, &run.Records[i], to.records[run.Records[i].Call.Number], to.beganMs)
+		q.Play = run.Play(&run.Records[i])
 		m.Requests, out.Records = append(m.Requests, q), append(out.Records, q.RequestRecord)
 		m.EndMs = max(m.EndMs, run.Records[i].EndMs)
 	}
@@ -118,7 +116,7 @@ func summarise(cfg simcore.Config, w *workload.Workload, run *live.Run, to *targ
 
 // measured is a request with its simulated life, which is nil when it never came to the deployment.
 func measured(w *workload.Workload, r *live.Record, life *simcore.RequestRecord, beganMs float64) simcore.MeasuredRequest {
-	q := simcore.MeasuredRequest{Cancelled: r.Cancelled}
+	q := simcore.MeasuredRequest{Number: r.Call.Number, Cancelled: r.Cancelled}
 	if life == nil {
 		q.Life = engine.Request{
 			Input: int32(r.Call.Input), Output: int32(r.Call.Output), Worker: -1, State: engine.Failed, ArrivalMs: r.SentMs + beganMs, RoutedMs: engine.Never,
@@ -129,7 +127,7 @@ func measured(w *workload.Workload, r *live.Record, life *simcore.RequestRecord,
 	}
 	rebase(&q.RequestRecord, beganMs)
 	q.LagMs = max(0, q.Life.ArrivalMs-r.ScheduledMs)
-	q.Request, q.Turn, q.Play, q.WarmUp = r.Call.Request, r.Call.Turn, -1, r.Phase == live.PhaseWarmUp
+	q.Request, q.Turn, q.WarmUp = r.Call.Request, r.Call.Turn, r.Phase == live.PhaseWarmUp
 	q.Session = w.SessionOf(r.Call.Request)
 	q.Life.Number = int32(r.Call.Request)
 	return q

@@ -9,19 +9,20 @@ type Request struct {
 	Model string `json:"model"`
 	// Messages is the conversation of a chat completion.
 	Messages []Message `json:"messages,omitempty"`
-	// Prompt is that of a completion: text, a list of one text, or token ids.
+	// Prompt is that of a completion: text or token ids, or a list of several of either.
 	Prompt json.RawMessage `json:"prompt,omitempty"`
 	// Tools counts as text of the prompt.
 	Tools         json.RawMessage `json:"tools,omitempty"`
 	Stream        bool            `json:"stream,omitempty"`
 	StreamOptions *StreamOptions  `json:"stream_options,omitempty"`
 	// MaxCompletionTokens and MaxTokens bound the output; the first counts.
-	MaxCompletionTokens *int   `json:"max_completion_tokens,omitempty"`
-	MaxTokens           *int   `json:"max_tokens,omitempty"`
-	MinTokens           int    `json:"min_tokens,omitempty"`
-	IgnoreEOS           bool   `json:"ignore_eos,omitempty"`
-	N                   int    `json:"n,omitempty"`
-	Seed                *int64 `json:"seed,omitempty"`
+	MaxCompletionTokens *int `json:"max_completion_tokens,omitempty"`
+	MaxTokens           *int `json:"max_tokens,omitempty"`
+	MinTokens           int  `json:"min_tokens,omitempty"`
+	IgnoreEOS           bool `json:"ignore_eos,omitempty"`
+	// N is how many answers there are to each prompt; nil means 1.
+	N    *int   `json:"n,omitempty"`
+	Seed *int64 `json:"seed,omitempty"`
 }
 
 // StreamOptions asks for a last chunk with the usage.

@@ -50,9 +50,14 @@ func NewTarget(opt TargetOptions) (*Target, error) {
 	if opt.APIKey != "" {
 		t.header.Set("Authorization", "Bearer "+opt.APIKey)
 	}
-	var err error
-	t.bodies, err = newBodyMaker(&opt)
-	return t, err
+	return t, t.UseModel(opt.Model)
+}
+
+// UseModel makes the target ask for another model. Nothing may be under way.
+func (t *Target) UseModel(name string) (err error) {
+	t.opt.Model = name
+	t.bodies, err = newBodyMaker(&t.opt)
+	return err
 }
 
 // idleConnections is how long a connection is kept that nobody uses: less than the 5 s after which the servers of Python, as

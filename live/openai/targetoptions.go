@@ -71,6 +71,9 @@ func DefaultTimeouts() (connect, first, idle time.Duration) {
 // reserved are the fields that extra ones cannot replace, since measuring depends on them.
 var reserved = []string{"messages", "prompt", "stream", "model"}
 
+// Check returns everything that is wrong with the options.
+func (o TargetOptions) Check() error { return o.fill() }
+
 // fill fills in what is left out, and returns everything that is wrong.
 func (o *TargetOptions) fill() error {
 	var errs []error

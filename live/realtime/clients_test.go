@@ -28,7 +28,7 @@ func TestManyClients(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				readSomehow(t, s, rng)
+				readSomehow(t, s[0], rng)
 			}
 		})
 	}
@@ -107,7 +107,7 @@ func TestStreamsTellWhatIsSimulated(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			streams = append(streams, s)
+			streams = append(streams, s...)
 		}
 		if err := o.Advance(1e9); err != nil {
 			rt.Fatal(err)

@@ -14,11 +14,12 @@ import (
 	"github.com/servegrid/servegrid/simcore"
 )
 
-// ErrFull is the error of a request for which the deployment has no room, and ErrClosed that of one that a closed deployment
-// does not serve any more.
+// ErrFull is the error of requests for which the deployment has no room, ErrTooMany that of more than it ever has room for, and
+// ErrClosed that of requests which a closed deployment does not serve any more.
 var (
-	ErrFull   = errors.New("the deployment holds as many requests as it can")
-	ErrClosed = errors.New("the deployment is closed")
+	ErrFull    = errors.New("the deployment holds as many requests as it can")
+	ErrTooMany = errors.New("the deployment never holds so many requests at once")
+	ErrClosed  = errors.New("the deployment is closed")
 )
 
 // Options say how time passes.
@@ -93,26 +94,42 @@ func newDeployment(cfg simcore.Config, opt Options, c clock) (*Deployment, error
 	return d, err
 }
 
-// Submit lets a request arrive now. Its events come on the returned stream. The error is ErrFull or ErrClosed.
-func (d *Deployment) Submit(r simcore.OnlineRequest) (*Stream, error) {
-	return d.SubmitAt(r, math.Inf(1))
+// Submit lets requests arrive now, all of them together or none. The events of each come on its stream. The error is ErrFull,
+// ErrTooMany or ErrClosed.
+func (d *Deployment) Submit(requests ...simcore.OnlineRequest) ([]*Stream, error) {
+	return d.take(requests, math.Inf(1))
 }
 
 // SubmitAt is Submit for who is late: the request arrives at a simulated time that has come already, or as soon after it as is not
 // simulated yet, and no earlier than any that was submitted before.
 func (d *Deployment) SubmitAt(r simcore.OnlineRequest, atMs float64) (*Stream, error) {
-	s := &Stream{d: d, ready: make(chan struct{}, 1)}
+	streams, err := d.take([]simcore.OnlineRequest{r}, atMs)
+	if err != nil {
+		return nil, err
+	}
+	return streams[0], nil
+}
+
+// take lets requests arrive at one time, if there is room for all of them.
+func (d *Deployment) take(requests []simcore.OnlineRequest, atMs float64) ([]*Stream, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
 	case d.closed:
 		return nil, ErrClosed
-	case d.underWay >= d.most:
+	case len(requests) > d.most:
+		return nil, ErrTooMany
+	case d.underWay > d.most-len(requests):
 		return nil, ErrFull
 	}
-	d.underWay++
-	d.send(command{stream: s, request: r, atMs: atMs})
-	return s, nil
+	d.underWay += len(requests)
+	atMs = min(atMs, d.NowMs())
+	streams := make([]*Stream, len(requests))
+	for i, r := range requests {
+		streams[i] = &Stream{d: d, ready: make(chan struct{}, 1)}
+		d.send(command{stream: streams[i], request: r, atMs: atMs})
+	}
+	return streams, nil
 }
 
 // send hands a command to the loop. The caller holds mu, so that commands come in order of time.

@@ -76,7 +76,7 @@ func submit(t testing.TB, d *Deployment, r simcore.OnlineRequest) *Stream {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return s[0]
 }
 
 // readAll reads a stream to its end.
@@ -143,15 +143,22 @@ func TestFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := submit(t, d, simcore.OnlineRequest{Input: 10, Output: 3})
-	b := submit(t, d, simcore.OnlineRequest{Input: 10, Output: 3})
-	if _, err := d.Submit(simcore.OnlineRequest{Input: 10, Output: 3}); !errors.Is(err, ErrFull) {
+	r := simcore.OnlineRequest{Input: 10, Output: 3}
+	a := submit(t, d, r)
+	if _, err := d.Submit(r, r); !errors.Is(err, ErrFull) {
+		t.Errorf("two requests where there is room for one: %v", err)
+	}
+	b := submit(t, d, r)
+	if _, err := d.Submit(r); !errors.Is(err, ErrFull) {
 		t.Errorf("the third request: %v", err)
+	}
+	if _, err := d.Submit(r, r, r); !errors.Is(err, ErrTooMany) {
+		t.Errorf("three requests together: %v", err)
 	}
 	go d.run()
 	readAll(t, a)
 	readAll(t, b)
-	readAll(t, submit(t, d, simcore.OnlineRequest{Input: 10, Output: 3}))
+	readAll(t, submit(t, d, r))
 	s := d.Snapshot()
 	if s.Submitted != 3 || s.Completed != 3 || s.UnderWay != 0 || s.OutputTokens != 9 || s.PromptTokens != 30 {
 		t.Errorf("%+v", s)
@@ -161,6 +168,24 @@ func TestFull(t *testing.T) {
 	}
 	if _, err := d.Submit(simcore.OnlineRequest{Input: 10, Output: 3}); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: %v", err)
+	}
+}
+
+// TestTogether checks that requests which are submitted together arrive together.
+func TestTogether(t *testing.T) {
+	d := start(t, config(), Options{}, newRealClock())
+	r := simcore.OnlineRequest{Input: 10, Output: 3}
+	streams, err := d.Submit(r, r, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	arrived := map[float64]int{}
+	for _, s := range streams {
+		_, last := readAll(t, s)
+		arrived[last.Record.Life.ArrivalMs]++
+	}
+	if len(arrived) != 1 {
+		t.Errorf("they arrive at %v", arrived)
 	}
 }
 

@@ -38,7 +38,7 @@ func (d *Deployment) step() (next time.Duration, closed bool, err error) {
 	}
 	d.takeWaiting(now)
 	for _, c := range commands {
-		d.take(c)
+		d.do(c)
 	}
 	clear(commands)
 	d.spare = commands
@@ -47,8 +47,8 @@ func (d *Deployment) step() (next time.Duration, closed bool, err error) {
 	return d.realTime(d.online.NextMs()), false, err
 }
 
-// take does what was asked for.
-func (d *Deployment) take(c command) {
+// do does what was asked for.
+func (d *Deployment) do(c command) {
 	s := c.stream
 	switch {
 	case !c.cancel:

@@ -37,6 +37,8 @@ type Options struct {
 	// Sent and Ended hear of each request, from one goroutine that nothing waits for but the end of the run. The record is valid
 	// during the call.
 	Sent, Ended func(*live.Record)
+	// Unkept says that Ended hears of the records and the run has none of them, so that memory does not grow with the requests.
+	Unkept bool
 	// Event hears of everything that comes back, from the goroutine of its request.
 	Event func(*live.Call, live.Event)
 }

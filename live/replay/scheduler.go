@@ -225,10 +225,12 @@ func (s *scheduler) sendDue(now float64) (sent bool) {
 }
 
 func (s *scheduler) send(f *flight) {
-	f.index = len(s.records)
 	f.record.SentMs = live.Never
 	wait := f.submit(s.opt.Target)
-	s.records = append(s.records, f.record)
+	if !s.opt.Unkept {
+		f.index = len(s.records)
+		s.records = append(s.records, f.record)
+	}
 	s.underWay++
 	s.teller.add(&f.record, false)
 	go func() {
@@ -240,7 +242,9 @@ func (s *scheduler) send(f *flight) {
 // end notes that a request has ended.
 func (s *scheduler) end(f *flight) {
 	s.underWay--
-	s.records[f.index] = f.record
+	if !s.opt.Unkept {
+		s.records[f.index] = f.record
+	}
 	if r := &f.record; r.Err == nil && !r.Cancelled && r.Phase != live.PhaseWarmUp {
 		f.gaps.record(&s.gaps, r.OutputTokens)
 		f.gaps.even().record(&s.evenGaps, r.OutputTokens)
@@ -271,7 +275,7 @@ func (s *scheduler) result() *live.Run {
 		run.Planned = -1
 	}
 	if start, end, ok := s.releases.WindowMs(); ok {
-		run.Window = &live.Window{StartMs: start, EndMs: end}
+		run.Window, run.Scenario = &live.Window{StartMs: start, EndMs: end}, s.releases.Scenario()
 	}
 	return run
 }

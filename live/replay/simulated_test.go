@@ -101,6 +101,9 @@ func TestRunsAreThoseOfSimulations(t *testing.T) {
 				t.Fatalf("two requests have the name %s", r.Call.ID)
 			}
 			ids[r.Call.ID] = true
+			if run.Window != nil && run.Play(r) != life.Play {
+				t.Fatalf("request %s is of play %d; the simulation has %d", r.Call.ID, run.Play(r), life.Play)
+			}
 		}
 		if a := report.AgentX; a != nil {
 			if run.Window == nil || math.Abs(run.Window.StartMs-a.StartMs) > .01 || run.Planned != -1 {

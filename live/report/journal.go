@@ -1,13 +1,18 @@
 package report
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,14 +30,18 @@ var ErrUnfinished = errors.New("holds what a run measured that was killed")
 // ErrInUse is the error of a folder with the journal of a run that goes on.
 var ErrInUse = errors.New("is in use by another run; wait until it ends, or name another folder")
 
-// Journal keeps each request of a run as it ends, a line each, so that little is lost when the process is killed. What could not be
-// written, as the disk is full, is written when there is room again. It is safe for concurrent use.
+// Journal keeps each request of a run as it ends, a line each, so that memory does not grow with the requests, and little is lost when
+// the process is killed. What could not be written, as the disk is full, is written when there is room again. It is safe for
+// concurrent use.
 type Journal struct {
+	warn func(error) // hears of the first line that could not be written
+
 	mu      sync.Mutex
 	file    *os.File
 	pending []byte // was not written yet
-	err     error  // of a line that is none
-	failed  error  // why pending is not written
+	warned  bool
+	err     error // of a line that is none
+	failed  error // why pending is not written
 }
 
 // journalHead is the first line of a journal.
@@ -45,13 +54,13 @@ type journalHead struct {
 
 const journalName = "servegrid live"
 
-// NewJournal starts the journal of a run in a folder, which it makes. The error is [ErrUnfinished] when there
-// is one already, or [ErrInUse] when its run goes on.
-func NewJournal(dir string) (*Journal, error) {
+// NewJournal starts the journal of a run in a folder, which it makes. warn hears at once when requests cannot be written for the first
+// time. The error is [ErrUnfinished] when there is a journal already, or [ErrInUse] when its run goes on.
+func NewJournal(dir string, warn func(error)) (*Journal, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(filepath.Join(dir, JournalFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	file, err := os.OpenFile(filepath.Join(dir, JournalFile), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
 	switch {
 	case errors.Is(err, fs.ErrExist) && inUse(filepath.Join(dir, JournalFile)):
 		return nil, fmt.Errorf("%s %w", dir, ErrInUse)
@@ -61,7 +70,7 @@ func NewJournal(dir string) (*Journal, error) {
 		return nil, err
 	}
 	_, _ = filelock.Try(file) // where there are no locks, others are not kept out, but the run can be measured
-	return &Journal{file: file}, nil
+	return &Journal{warn: warn, file: file}, nil
 }
 
 // inUse reports whether a run goes on that writes a journal.
@@ -104,6 +113,23 @@ func (j *Journal) flush() {
 	n, err := j.file.Write(j.pending)
 	j.pending = append(j.pending[:0], j.pending[n:]...)
 	j.failed = err
+	if err != nil && !j.warned {
+		j.warned = true
+		j.warn(fmt.Errorf("the journal cannot be written, and keeps requests in memory until it can: %w", err))
+	}
+}
+
+// Records reads the requests that it got, in the order in which they were to be sent, those included that could not be written.
+// The error is that of the file, or that it is damaged.
+func (j *Journal) Records(w *workload.Workload) ([]live.Record, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.flush()
+	run, err := parseJournal(io.MultiReader(io.NewSectionReader(j.file, 0, math.MaxInt64), bytes.NewReader(j.pending)), w)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", j.file.Name(), err)
+	}
+	return run.Records, nil
 }
 
 // Close ends the journal. The error is that of what could not be written, and says how many requests it is.
@@ -180,22 +206,27 @@ func ReadJournal(dir string, w *workload.Workload) (*live.Run, error) {
 	if inUse(path) {
 		return nil, fmt.Errorf("%s %w", dir, ErrInUse)
 	}
-	data, err := os.ReadFile(path)
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	run, err := parseJournal(data, w)
+	defer func() { _ = file.Close() }()
+	run, err := parseJournal(file, w)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return run, nil
 }
 
-func parseJournal(data []byte, w *workload.Workload) (*live.Run, error) {
-	whole := data[:bytes.LastIndexByte(data, '\n')+1]
-	first, rest, found := bytes.Cut(whole, []byte{'\n'})
-	if !found {
+// parseJournal reads a journal whose run was killed. A last line that is not whole is left out.
+func parseJournal(r io.Reader, w *workload.Workload) (*live.Run, error) {
+	in := bufio.NewReaderSize(r, 64<<10)
+	first, err := in.ReadBytes('\n')
+	switch {
+	case err == io.EOF:
 		return nil, errors.New("is empty: the run was killed before it began")
+	case err != nil:
+		return nil, err
 	}
 	var head journalHead
 	if err := json.Unmarshal(first, &head); err != nil || head.Journal != journalName {
@@ -205,9 +236,14 @@ func parseJournal(data []byte, w *workload.Workload) (*live.Run, error) {
 		return nil, errors.New("is of another workload; give the command line of the run that was killed")
 	}
 	run := &live.Run{Started: head.Started, Planned: head.Planned, Interrupted: true}
-	n := 1
-	for line := range bytes.Lines(rest) {
-		n++
+	for n := 2; ; n++ {
+		line, err := in.ReadBytes('\n')
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
 		var e entry
 		if err := json.Unmarshal(line, &e); err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
@@ -219,5 +255,8 @@ func parseJournal(data []byte, w *workload.Workload) (*live.Run, error) {
 		run.EndMs = max(run.EndMs, r.EndMs)
 		run.Records = append(run.Records, r)
 	}
+	slices.SortStableFunc(run.Records, func(a, b live.Record) int {
+		return cmp.Or(cmp.Compare(a.ScheduledMs, b.ScheduledMs), cmp.Compare(a.Call.Number, b.Call.Number))
+	})
 	return run, nil
 }

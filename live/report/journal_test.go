@@ -13,11 +13,16 @@ import (
 	"github.com/servegrid/servegrid/live"
 )
 
+// noWarning fails a test whose journal could not be written.
+func noWarning(t testing.TB) func(error) {
+	return func(err error) { t.Errorf("a warning: %v", err) }
+}
+
 // keep journals a run in a new folder.
 func keep(t testing.TB, run *live.Run) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
-	j, err := NewJournal(dir)
+	j, err := NewJournal(dir, noWarning(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,14 +40,15 @@ func keep(t testing.TB, run *live.Run) string {
 func TestJournal(t *testing.T) {
 	run, w := madeUpRun(), chats(t)
 	dir := keep(t, run)
-	if _, err := NewJournal(dir); !errors.Is(err, ErrUnfinished) {
+	if _, err := NewJournal(dir, noWarning(t)); !errors.Is(err, ErrUnfinished) {
 		t.Errorf("a second run in the folder: %v", err)
 	}
 	got, err := ReadJournal(dir, w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &live.Run{Started: run.Started, Records: run.Records, Planned: run.Planned, EndMs: run.EndMs, Interrupted: true}
+	sorted := []live.Record{run.Records[0], run.Records[1], run.Records[3], run.Records[2]} // as they were due
+	want := &live.Run{Started: run.Started, Records: sorted, Planned: run.Planned, EndMs: run.EndMs, Interrupted: true}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
@@ -50,7 +56,7 @@ func TestJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	torn, err := parseJournal(data[:len(data)-3], w)
+	torn, err := parseJournal(bytes.NewReader(data[:len(data)-3]), w)
 	if err != nil || len(torn.Records) != len(run.Records)-1 {
 		t.Errorf("a torn line: %v, %v", torn, err)
 	}
@@ -65,12 +71,12 @@ func TestJournal(t *testing.T) {
 // TestJournalInUse checks that nobody takes the journal of a run that goes on.
 func TestJournalInUse(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	j, err := NewJournal(dir)
+	j, err := NewJournal(dir, noWarning(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	j.Begin(madeUpRun().Started, chats(t), 4)
-	if _, err := NewJournal(dir); !errors.Is(err, ErrInUse) {
+	if _, err := NewJournal(dir, noWarning(t)); !errors.Is(err, ErrInUse) {
 		t.Errorf("another run: %v", err)
 	}
 	if _, err := ReadJournal(dir, chats(t)); !errors.Is(err, ErrInUse) {
@@ -94,12 +100,14 @@ func TestLongJournalLines(t *testing.T) {
 	}
 }
 
-// TestJournalWithoutRoom checks that what could not be written is written later, and that the end says what is missing.
+// TestJournalWithoutRoom checks that what could not be written is told of at once, is not lost, and is written later, and that the
+// end says what is missing.
 func TestJournalWithoutRoom(t *testing.T) {
 	run, w := madeUpRun(), chats(t)
 	for _, again := range []bool{true, false} {
 		dir := filepath.Join(t.TempDir(), "run")
-		j, err := NewJournal(dir)
+		var warnings []error
+		j, err := NewJournal(dir, func(err error) { warnings = append(warnings, err) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,6 +119,12 @@ func TestJournalWithoutRoom(t *testing.T) {
 		}
 		j.Add(&run.Records[1])
 		j.Add(&run.Records[2])
+		if len(warnings) != 1 || !strings.Contains(warnings[0].Error(), "keeps requests in memory until it can: write ") {
+			t.Errorf("warnings: %v", warnings)
+		}
+		if got, err := j.Records(w); err != nil || !cmp.Equal(got, run.Records[:3]) {
+			t.Errorf("the journal has %v, %v", got, err)
+		}
 		want := 1
 		if again {
 			want = 4
@@ -150,7 +164,7 @@ func TestBadJournals(t *testing.T) {
 		"unknown requests": {bytes.Replace(good, []byte(`"request":1`), []byte(`"request":9`), 1), "line 3: the workload has no request 9"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := parseJournal(test.data, w); err == nil || err.Error() != test.want {
+			if _, err := parseJournal(bytes.NewReader(test.data), w); err == nil || err.Error() != test.want {
 				t.Errorf("%v, want %s", err, test.want)
 			}
 		})
@@ -167,7 +181,7 @@ func FuzzJournal(f *testing.F) {
 	f.Add(data)
 	f.Add([]byte("{}\n{}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		run, err := parseJournal(data, w)
+		run, err := parseJournal(bytes.NewReader(data), w)
 		if err != nil {
 			return
 		}

@@ -10,10 +10,11 @@ import (
 )
 
 // measuredOf describes live requests as those of a simulation are: each arrives when it was sent.
-func measuredOf(w *workload.Workload, records []live.Record) []simcore.MeasuredRequest {
-	out := make([]simcore.MeasuredRequest, len(records))
-	for i := range records {
-		out[i] = measuredRequest(w, &records[i])
+func measuredOf(w *workload.Workload, run *live.Run) []simcore.MeasuredRequest {
+	out := make([]simcore.MeasuredRequest, len(run.Records))
+	for i := range run.Records {
+		out[i] = measuredRequest(w, &run.Records[i])
+		out[i].Play = run.Play(&run.Records[i])
 	}
 	return out
 }
@@ -35,7 +36,7 @@ func measuredRequest(w *workload.Workload, r *live.Record) simcore.MeasuredReque
 	}
 	return simcore.MeasuredRequest{
 		RequestRecord: simcore.RequestRecord{Request: call.Request, Session: w.SessionOf(call.Request), Turn: call.Turn, Play: -1, WarmUp: r.Phase == live.PhaseWarmUp, Life: life},
-		Cancelled:     r.Cancelled, LagMs: max(0, r.SentMs-r.ScheduledMs),
+		Number:        call.Number, Cancelled: r.Cancelled, LagMs: max(0, r.SentMs-r.ScheduledMs),
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // onlySimulated are the columns of a simulated request that nobody can know of a live one.
 var onlySimulated = []string{
 	"routed_ms", "first_admit_ms", "first_admission_reused_input_tokens", "route_overlap_tokens", "onboarded_tokens", "onboard_wait_ms",
-	"queue_time_ms", "prefill_time_ms", "transfer_time_ms", "decode_time_ms", "stall_time_ms", "play_index",
+	"queue_time_ms", "prefill_time_ms", "transfer_time_ms", "decode_time_ms", "stall_time_ms",
 }
 
 // requestTable lays live requests out with the columns of simulated ones, and those that only live ones have.

@@ -29,16 +29,14 @@ type Summary struct {
 // Summarise sums a live run up. deployment says whether the point states what is behind the endpoint; the costs of its GPUs
 // are part of the report then. The error is that of an unknown rule set.
 func Summarise(point gridspec.Point, w *workload.Workload, run *live.Run, deployment bool) (*Summary, error) {
-	return summarise(point, w, run, measuredOf(w, run.Records), deployment)
+	return summarise(point, w, run, measuredOf(w, run), deployment)
 }
 
 func summarise(point gridspec.Point, w *workload.Workload, run *live.Run, requests []simcore.MeasuredRequest, deployment bool) (*Summary, error) {
 	m := simcore.Measured{
 		Requests: requests, Gaps: run.Gaps, UserGaps: run.EvenGaps,
-		Live: metrics.Live{PlannedRequests: int64(run.Planned), KnowsDeployment: deployment, KnowsReuse: knowsReuse(run.Records), KnowsGaps: run.Gaps != nil},
-	}
-	if run.Window != nil {
-		m.WindowMs = &run.Window.StartMs
+		Scenario: run.Scenario,
+		Live:     metrics.Live{PlannedRequests: int64(run.Planned), KnowsDeployment: deployment, KnowsReuse: knowsReuse(run.Records), KnowsGaps: run.Gaps != nil},
 	}
 	out := &Summary{Errors: map[live.ErrorKind]int{}, Examples: map[live.ErrorKind]string{}, Interrupted: run.Interrupted}
 	for i := range run.Records {

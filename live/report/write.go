@@ -50,7 +50,7 @@ const (
 // Write writes all that was measured into a folder, which it makes, and sums it up. Each file is there as a whole or not at
 // all, and the journal goes when all are. The point is what was sent, and as far as options say so what is behind the endpoint.
 func Write(dir string, point gridspec.Point, w *workload.Workload, run *live.Run, opt Options) (*Summary, error) {
-	measured := measuredOf(w, run.Records)
+	measured := measuredOf(w, run)
 	summary, err := summarise(point, w, run, measured, opt.DeploymentStated)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ const ReasonInterrupted = "interrupted"
 func rowOf(point gridspec.Point, w *workload.Workload, run *live.Run, s *Summary, opt Options) results.Row {
 	row := results.Row{
 		ID: idOf(point, w, run, opt.URLs), Source: results.SourceLive, DeploymentUnknown: !opt.DeploymentStated, Status: results.StatusOK,
-		WallSeconds: run.EndMs / 1000, Point: point, Metrics: metrics.Figures(s.Report), WorkloadDigest: w.Digest(),
+		WallSeconds: run.EndMs / 1000, Point: &point, Metrics: metrics.Figures(s.Report), WorkloadDigest: w.Digest(),
 	}
 	switch {
 	case run.Interrupted:

@@ -11,12 +11,10 @@ func Hashes(tokens []uint32, blockSize int) []uint64 {
 	return AppendHashes(make([]uint64, 0, len(tokens)/blockSize), tokens, blockSize)
 }
 
-// AppendHashes appends what [Hashes] returns.
+// AppendHashes appends a hash for each full block of tokens behind those whose hashes there are.
 func AppendHashes(hashes []uint64, tokens []uint32, blockSize int) []uint64 {
-	parent := uint64(0)
 	for ; len(tokens) >= blockSize; tokens = tokens[blockSize:] {
-		parent = chained(parent, tokens[:blockSize])
-		hashes = append(hashes, parent)
+		hashes = append(hashes, chained(last(hashes), tokens[:blockSize]))
 	}
 	return hashes
 }
@@ -25,15 +23,18 @@ func AppendHashes(hashes []uint64, tokens []uint32, blockSize int) []uint64 {
 func SequenceHashes(tokens []uint32, blockSize int) []uint64 {
 	hashes := make([]uint64, 0, (len(tokens)+blockSize-1)/blockSize)
 	hashes = AppendHashes(hashes, tokens, blockSize)
-	rest := tokens[len(hashes)*blockSize:]
-	if len(rest) == 0 {
-		return hashes
+	if rest := tokens[len(hashes)*blockSize:]; len(rest) > 0 {
+		hashes = append(hashes, chained(last(hashes), rest))
 	}
-	parent := uint64(0)
-	if len(hashes) > 0 {
-		parent = hashes[len(hashes)-1]
+	return hashes
+}
+
+// last is the hash that stands for everything so far; 0 for nothing.
+func last(hashes []uint64) uint64 {
+	if len(hashes) == 0 {
+		return 0
 	}
-	return append(hashes, chained(parent, rest))
+	return hashes[len(hashes)-1]
 }
 
 // hashedTokens is how many tokens are hashed at once; a block of more is a chain of such parts.

@@ -3,6 +3,7 @@ package tokens
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -11,30 +12,64 @@ import (
 	"github.com/servegrid/servegrid/live/openai"
 )
 
-// AppendRequest appends the tokens of the prompt of a request, which is a conversation, a text or tokens as they are. The error
-// says which part of it is none of these.
+// AppendRequest appends the tokens of the prompt of a request that has one. The error says which part of it is none, or that
+// there are several.
 func AppendRequest(t Tokenizer, tokens []uint32, r *openai.Request) ([]uint32, error) {
-	if ids, ok, err := promptTokens(r.Prompt); ok || err != nil {
-		return append(tokens, ids...), err
+	tokens, ends, err := AppendPrompts(t, tokens, r)
+	if err == nil && len(ends) != 1 {
+		err = fmt.Errorf("prompt must be one text or one list of token ids, there are %d", len(ends))
 	}
-	messages, err := Conversation(r)
-	if err != nil {
-		return tokens, err
-	}
-	return AppendPrompt(t, tokens, messages), nil
+	return tokens, err
 }
 
-// Conversation is what the prompt of a request says: the tools in front, as they are written, then the messages; or the text of
-// a completion, as one message of the user. Tool calls are text of the message that makes them. What is no text, as an image,
-// stands as its type and a digest, so that equal ones are equal.
-func Conversation(r *openai.Request) ([]Message, error) {
-	if len(r.Messages) == 0 {
-		text, err := promptText(r.Prompt)
+// AppendPrompts appends the tokens of the prompts of a request, one after another, and returns where in the tokens each of them
+// ends. A conversation is one prompt, and so are a text and a list of token ids; a list of texts, or of lists of token ids, is
+// several. The error says which part of them is none of these.
+func AppendPrompts(t Tokenizer, tokens []uint32, r *openai.Request) (_ []uint32, ends []int, err error) {
+	if len(r.Messages) > 0 {
+		messages, err := Conversation(r)
 		if err != nil {
-			return nil, err
+			return tokens, nil, err
 		}
-		return []Message{{Role: "user", Text: text}}, nil
+		tokens = AppendPrompt(t, tokens, messages)
+		return tokens, []int{len(tokens)}, nil
 	}
+	if absent(r.Prompt) {
+		return tokens, nil, errors.New("there are no messages and no prompt")
+	}
+	var text string
+	if json.Unmarshal(r.Prompt, &text) == nil {
+		tokens = t.AppendTokens(tokens, text)
+		return tokens, []int{len(tokens)}, nil
+	}
+	var ids []uint32
+	if json.Unmarshal(r.Prompt, &ids) == nil && len(ids) > 0 {
+		tokens = append(tokens, ids...)
+		return tokens, []int{len(tokens)}, nil
+	}
+	var texts []string
+	if json.Unmarshal(r.Prompt, &texts) == nil && len(texts) > 0 {
+		for _, text := range texts {
+			tokens = t.AppendTokens(tokens, text)
+			ends = append(ends, len(tokens))
+		}
+		return tokens, ends, nil
+	}
+	var lists [][]uint32
+	if json.Unmarshal(r.Prompt, &lists) == nil && len(lists) > 0 {
+		for _, ids := range lists {
+			tokens = append(tokens, ids...)
+			ends = append(ends, len(tokens))
+		}
+		return tokens, ends, nil
+	}
+	return tokens, nil, errors.New("prompt must be a text, a list of texts, a list of token ids, or a list of such lists")
+}
+
+// Conversation is what the messages of a request say: the tools in front, as they are written, then the messages. Tool calls are
+// text of the message that makes them. What is no text, as an image, stands as its type and a digest, so that equal ones are
+// equal.
+func Conversation(r *openai.Request) ([]Message, error) {
 	messages := make([]Message, 0, len(r.Messages)+1)
 	if !absent(r.Tools) {
 		messages = append(messages, Message{Role: "system", Text: string(r.Tools)})
@@ -112,39 +147,4 @@ func contentText(content json.RawMessage) (string, error) {
 		}
 	}
 	return all.String(), nil
-}
-
-// promptText is the text of a completion's prompt.
-func promptText(prompt json.RawMessage) (string, error) {
-	if absent(prompt) {
-		return "", fmt.Errorf("there are no messages and no prompt")
-	}
-	var text string
-	if json.Unmarshal(prompt, &text) == nil {
-		return text, nil
-	}
-	var texts []string
-	if json.Unmarshal(prompt, &texts) == nil && len(texts) == 1 {
-		return texts[0], nil
-	}
-	return "", fmt.Errorf("prompt must be one text, a list of one text, or a list of token ids")
-}
-
-// promptTokens are the tokens of a completion's prompt; ok says whether it consists of tokens: a list of them, or a list of one
-// such list.
-func promptTokens(prompt json.RawMessage) (tokens []uint32, ok bool, err error) {
-	if absent(prompt) || prompt[0] != '[' {
-		return nil, false, nil
-	}
-	if json.Unmarshal(prompt, &tokens) == nil {
-		return tokens, len(tokens) > 0, nil
-	}
-	var lists [][]uint32
-	if json.Unmarshal(prompt, &lists) != nil {
-		return nil, false, nil
-	}
-	if len(lists) != 1 {
-		return nil, false, fmt.Errorf("prompt must be one list of token ids, there are %d", len(lists))
-	}
-	return lists[0], true, nil
 }

@@ -162,6 +162,10 @@ func TestHashes(t *testing.T) {
 		if len(a) == 0 {
 			return
 		}
+		known := rapid.IntRange(0, len(hashes)).Draw(t, "known")
+		if more := AppendHashes(slices.Clone(hashes[:known]), a[known*size:], size); !slices.Equal(more, hashes) {
+			t.Fatalf("behind %d of %d hashes there are others", known, len(hashes))
+		}
 		// Another token changes its block and all behind it, and nothing before.
 		at := rapid.IntRange(0, len(a)-1).Draw(t, "at")
 		b := slices.Clone(a)
@@ -203,15 +207,10 @@ func request(tb testing.TB, body string) *openai.Request {
 
 func TestConversations(t *testing.T) {
 	for _, c := range []struct{ body, want string }{
-		{`{"prompt":"hi"}`, "user:hi"},
-		{`{"prompt":["hi"]}`, "user:hi"},
 		{`{"messages":[{"role":"system","content":"a"},{"role":"user","content":"b"}]}`, "system:a|user:b"},
 		{`{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}]}`, "user:ab"},
 		{`{"messages":[{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]}]}`, "assistant:f{}"},
 		{`{"tools":[{"type":"function"}],"messages":[{"role":"user","content":"a"}]}`, `system:[{"type":"function"}]|user:a`},
-		{`{"prompt":[]}`, "error: prompt must be"},
-		{`{"prompt":7}`, "error: prompt must be"},
-		{`{}`, "error: there are no messages and no prompt"},
 		{`{"messages":[{"role":"user","content":7}]}`, "error: messages[0].content: must be a text"},
 		{`{"messages":[{"role":"user","content":"a"},{"role":"user","content":[7]}]}`, "error: messages[1].content: part 0 must be an object"},
 		{`{"messages":[{"role":"assistant","tool_calls":{}}]}`, "error: messages[0].tool_calls must be a list"},
@@ -244,19 +243,39 @@ func TestConversations(t *testing.T) {
 func TestTokensOfRequests(t *testing.T) {
 	tokenizer := parsed(t, "bytes")
 	for _, c := range []struct {
-		body string
-		want []uint32
+		body   string
+		tokens []uint32
+		ends   []int
+		failed string
 	}{
-		{`{"prompt":[7,8]}`, []uint32{7, 8}},
-		{`{"prompt":[[7,8]]}`, []uint32{7, 8}},
-		{`{"prompt":"ab"}`, []uint32{'a', 'b'}},
-		{`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}`, []uint32{'a', 'b'}},
-		{`{"prompt":[[7],[8]]}`, nil},
-		{`{"prompt":[-1]}`, nil},
+		{`{"prompt":[7,8]}`, []uint32{7, 8}, []int{3}, ""},
+		{`{"prompt":[[7,8]]}`, []uint32{7, 8}, []int{3}, ""},
+		{`{"prompt":"ab"}`, []uint32{'a', 'b'}, []int{3}, ""},
+		{`{"prompt":["ab"]}`, []uint32{'a', 'b'}, []int{3}, ""},
+		{`{"prompt":["ab","","c"]}`, []uint32{'a', 'b', 'c'}, []int{3, 3, 4}, ""},
+		{`{"prompt":[[7],[8,9],[]]}`, []uint32{7, 8, 9}, []int{2, 4, 4}, ""},
+		{`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}`, []uint32{'a', 'b'}, []int{3}, ""},
+		{`{}`, nil, nil, "there are no messages and no prompt"},
+		{`{"prompt":null}`, nil, nil, "there are no messages and no prompt"},
+		{`{"prompt":[-1]}`, nil, nil, "prompt must be"},
+		{`{"prompt":[]}`, nil, nil, "prompt must be"},
+		{`{"prompt":7}`, nil, nil, "prompt must be"},
+		{`{"prompt":["a",7]}`, nil, nil, "prompt must be"},
+		{`{"prompt":[["a"]]}`, nil, nil, "prompt must be"},
+		{`{"messages":[{"role":"user","content":7}]}`, nil, nil, "messages[0].content"},
 	} {
-		got, err := AppendRequest(tokenizer, []uint32{1}, request(t, c.body))
-		if (err != nil) != (c.want == nil) || err == nil && !slices.Equal(got[1:], c.want) {
-			t.Errorf("%s: %v, %v", c.body, got, err)
+		got, ends, err := AppendPrompts(tokenizer, []uint32{1}, request(t, c.body))
+		if c.failed != "" {
+			if err == nil || !strings.HasPrefix(err.Error(), c.failed) {
+				t.Errorf("%s: %v, not %s", c.body, err, c.failed)
+			}
+			continue
+		}
+		if err != nil || !slices.Equal(got[1:], c.tokens) || !slices.Equal(ends, c.ends) {
+			t.Errorf("%s: %v ending at %v, %v", c.body, got, ends, err)
+		}
+		if one, err := AppendRequest(tokenizer, nil, request(t, c.body)); (err == nil) != (len(ends) == 1) || err == nil && !slices.Equal(one, c.tokens) {
+			t.Errorf("%s as one prompt: %v, %v", c.body, one, err)
 		}
 	}
 }
@@ -294,7 +313,9 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var r openai.Request
 		if json.Unmarshal(body, &r) == nil {
-			_, _ = AppendRequest(fixed{4}, nil, &r)
+			if got, ends, err := AppendPrompts(fixed{4}, nil, &r); err == nil && (len(ends) == 0 || ends[len(ends)-1] != len(got) || !slices.IsSorted(ends)) {
+				t.Fatalf("%d tokens end at %v", len(got), ends)
+			}
 		}
 	})
 }

@@ -63,11 +63,11 @@ type Config struct {
 // minPoints is the number of values from which ARIMA and Prophet fit a model. Before that they expect the last value.
 const minPoints = 5
 
-// maxInterval is the longest time between two values, in seconds: a year.
-const maxInterval = 366 * 86400
+// MaxIntervalSeconds is the longest time between two values that the kind prophet takes, in seconds: a year.
+const MaxIntervalSeconds = 366 * 86400
 
-// maxMagnitude is what greater values are cut to, so that sums of squares stay finite.
-const maxMagnitude = 1e100
+// MaxMagnitude is what greater values are cut to, so that sums of squares stay finite, and the greatest variance of the kind kalman.
+const MaxMagnitude = 1e100
 
 // New makes a predictor. Errors name the field of cfg that it cannot work with.
 func New(cfg Config) (Predictor, error) {
@@ -80,7 +80,7 @@ func New(cfg Config) (Predictor, error) {
 			name  string
 			value float64
 		}{{"KalmanQLevel", cfg.KalmanQLevel}, {"KalmanQTrend", cfg.KalmanQTrend}, {"KalmanR", cfg.KalmanR}} {
-			if math.IsNaN(q.value) || math.Abs(q.value) > maxMagnitude {
+			if math.IsNaN(q.value) || math.Abs(q.value) > MaxMagnitude {
 				return nil, fmt.Errorf("forecast: %s is %v: give a variance, a finite number", q.name, q.value)
 			}
 		}
@@ -88,8 +88,8 @@ func New(cfg Config) (Predictor, error) {
 	case ARIMA:
 		m = &autoARIMA{straight: cfg.Log1p, reselect: cfg.Reselect}
 	case Prophet:
-		if !(cfg.IntervalSeconds > 0) || cfg.IntervalSeconds > maxInterval {
-			return nil, fmt.Errorf("forecast: IntervalSeconds is %v: the kind prophet needs the time between two values, more than 0 and at most %g s", cfg.IntervalSeconds, float64(maxInterval))
+		if !(cfg.IntervalSeconds > 0) || cfg.IntervalSeconds > MaxIntervalSeconds {
+			return nil, fmt.Errorf("forecast: IntervalSeconds is %v: the kind prophet needs the time between two values, more than 0 and at most %g s", cfg.IntervalSeconds, float64(MaxIntervalSeconds))
 		}
 		if cfg.ProphetWindow < 1 {
 			return nil, fmt.Errorf("forecast: ProphetWindow is %d: give the number of values that the kind prophet looks at, at least 1", cfg.ProphetWindow)
@@ -129,7 +129,7 @@ func (p *predictor) Add(value float64) {
 		return
 	}
 	p.begun = true
-	p.last = min(max(value, -maxMagnitude), maxMagnitude)
+	p.last = min(max(value, -MaxMagnitude), MaxMagnitude)
 	if p.log1p {
 		p.model.add(math.Log1p(max(0, p.last)))
 		return

@@ -73,7 +73,7 @@ func TestSharedRules(t *testing.T) {
 		"not a number":                 {values: []float64{3, nan}, want: 0},
 		"not a number first":           {values: []float64{nan, 3}, want: 3},
 		"infinite":                     {values: []float64{3, inf}, want: 0},
-		"huge":                         {values: []float64{1e300}, want: maxMagnitude},
+		"huge":                         {values: []float64{1e300}, want: MaxMagnitude},
 		"negative":                     {values: []float64{-3}, want: 0},
 		"warm":                         {warm: []float64{1, 2}, want: 2},
 		"warm, quiet start skipped":    {warm: []float64{1, 2}, values: []float64{0, 0}, want: 2},
@@ -146,7 +146,7 @@ func TestAnySeries(t *testing.T) {
 		cfg.Log1p = rapid.Bool().Draw(t, "log1p")
 		cfg.Reselect = rapid.Bool().Draw(t, "reselect")
 		cfg.ProphetWindow = rapid.IntRange(1, 120).Draw(t, "window")
-		cfg.IntervalSeconds = rapid.SampledFrom([]float64{1e-3, 1, 180, 21600, maxInterval}).Draw(t, "interval")
+		cfg.IntervalSeconds = rapid.SampledFrom([]float64{1e-3, 1, 180, 21600, MaxIntervalSeconds}).Draw(t, "interval")
 		scale := math.Pow(10, float64(rapid.IntRange(-12, 110).Draw(t, "scale")))
 		shape := rapid.SampledFrom([]func(i int) float64{
 			func(int) float64 { return 1 },

@@ -131,7 +131,7 @@ func (f *arimaFilter) stationaryCovariance(n int) matrix {
 				greatest = max(greatest, math.Abs(power[i][j]))
 			}
 		}
-		if !(greatest > 1e-20 && greatest < maxMagnitude) {
+		if !(greatest > 1e-20 && greatest < MaxMagnitude) {
 			break
 		}
 		product(&next, &power, &power, n, false)

@@ -20,8 +20,8 @@ var settings = map[string]map[string][2]string{
 		"acceptance_rates": {`"0.5"`, "engine.num_speculative_tokens: 1, timing.model: deepseek-v3, timing.tp: 8"}, "speculation_seed": {},
 		"preemption_mode": {"fifo", ""}, "context_length": {"5000", ""}, "kv_bytes_per_token": {},
 		"kv_transfer_bandwidth": {"5", "deployment.mode: disaggregated"}, "kv_transfer_timing_mode": {"full_prompt", "deployment.mode: disaggregated"},
-		"startup_time": {"5", "planner.policy: dynamo"},
-		"sglang":       {}, "trtllm": {}, // sections of their own
+		"startup_time": {"5", "planner.policy: dynamo"}, "worker_type": {}, // servers of a pool know what they are for
+		"sglang": {}, "trtllm": {}, // sections of their own
 	},
 	"engine.sglang": {
 		"schedule_policy": {"lpm", "engine.type: sglang"}, "page_size": {}, "max_prefill_tokens": {"999", "engine.type: sglang"},

@@ -117,6 +117,30 @@ func TestCharts(t *testing.T) {
 	}
 }
 
+// TestT17EachTickHasItsOwnWindow draws requests per second of the window that a tick looks back on, and nothing where nobody looked
+// (docs/planner.md, T17).
+func TestT17EachTickHasItsOwnWindow(t *testing.T) {
+	r := madeUpRecord([]string{"agg"}, 20, 1)
+	r.Config.ThroughputAdjustmentIntervalSeconds = 180 // what was meant
+	for i := range r.Ticks {
+		if r.Ticks[i].ThroughputScaling {
+			r.Ticks[i].Observed.DurationSeconds = 50 + float64(i) // what it was
+		}
+	}
+	chart := newView(Data{Record: r, Report: madeUpReport()}).rateChart()
+	for k, of := range []float64{60, 70} { // observed, predicted: so many and one more each tick
+		s := chart.Series[k]
+		if len(s.Values) != 3 {
+			t.Fatalf("%s: %d points, want one for each of 3 looks", s.Name, len(s.Values))
+		}
+		for n, i := range []float64{5, 11, 17} {
+			if want := (of + i) / (50 + i); s.AtSeconds[n] != 10*(i+1) || math.Abs(s.Values[n]-want) > 1e-12 {
+				t.Errorf("%s: %v a second at %v s, want %v at %v", s.Name, s.Values[n], s.AtSeconds[n], want, 10*(i+1))
+			}
+		}
+	}
+}
+
 // TestReplicas follows the workers between ticks.
 func TestReplicas(t *testing.T) {
 	v := newView(Data{Record: madeUpRecord([]string{"agg"}, 20, 1), Report: madeUpReport()})

@@ -18,9 +18,9 @@ function rankRows() {
 function leadingColumns() {
   const names = [...axes.map((c) => c.name), "replicate", ...report.constraints.map((c) => c.column),
     ...report.objectives.map((o) => o.name), "rejected_requests", ...report.columns.filter((c) => c.role === "derived").map((c) => c.name), "gpus"];
-  if (statusColumn && distinct(statusColumn).length > 1) names.unshift("status");
-  const sources = columnsByName.get("timing_source");
-  if (sources && distinct(sources).length > 1) names.push("timing_source");
+  const mixed = (name) => columnsByName.has(name) && distinct(columnsByName.get(name)).length > 1;
+  names.unshift(...["status", "source"].filter(mixed));
+  names.push(...["timing_source"].filter(mixed));
   return [...new Set(names)].map((name) => columnsByName.get(name)).filter((c) => c);
 }
 

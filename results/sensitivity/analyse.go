@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/servegrid/servegrid/results"
+	"github.com/servegrid/servegrid/simcore/metrics"
 )
 
 // Options say what to analyse.
@@ -306,8 +307,8 @@ func (a *analyst) describe(m *Metric, d *design, s samples, directions []Directi
 		slices.Sort(drawn)
 		// Drawing again adds noise to all means, and so lowers every share; the interval has that taken out.
 		bias := mean(drawn) - share.Value
-		low := min(share.Value, max(0, quantile(drawn, .05)-bias))
-		high := max(share.Value, min(1, quantile(drawn, .95)-bias))
+		low := min(share.Value, max(0, metrics.NearestRank(drawn, 5)-bias))
+		high := max(share.Value, min(1, metrics.NearestRank(drawn, 95)-bias))
 		share.Low, share.High = &low, &high
 		return share
 	}
@@ -364,9 +365,4 @@ func (a *analyst) back(v float64) float64 {
 		return math.Pow(10, v)
 	}
 	return math.Ldexp(v, a.exponent)
-}
-
-// quantile of sorted values by nearest rank.
-func quantile(sorted []float64, q float64) float64 {
-	return sorted[min(len(sorted)-1, int(math.Ceil(q*float64(len(sorted))))-1)]
 }

@@ -63,11 +63,18 @@ type Config struct {
 	// StartupTime is how long a worker takes until it serves requests, in s, when it is added while the simulation runs: it
 	// occupies its GPUs from the start. Workers that are there at the beginning are ready at once.
 	StartupTime float64 `json:"startup_time"`
+	// WorkerType is what an engine of a prefill or decode pool takes itself for, where that is not what it is for: "aggregated",
+	// with compat dynamo-1.2 and vLLM only. Prefill workers then take the time of a decode step for the first token too, and
+	// decode workers that of prompts.
+	WorkerType string `json:"worker_type"`
 	// SGLang holds what only the SGLang-style scheduler has.
 	SGLang SGLangConfig `json:"sglang"`
 	// TensorRTLLM holds what only the TensorRT-LLM-style scheduler has.
 	TensorRTLLM TensorRTLLMConfig `json:"trtllm"`
 }
+
+// WorkerTypeAggregated is the value of Config.WorkerType.
+const WorkerTypeAggregated = "aggregated"
 
 // TypeVLLM is the vLLM-style scheduler.
 const TypeVLLM = "vllm"
@@ -180,6 +187,12 @@ func (c Config) Validate(r rules.Set) problem.List {
 	}
 	if !(c.StartupTime >= 0) || math.IsInf(c.StartupTime, 0) {
 		l.Add("startup_time", c.StartupTime, "give a number of seconds, or 0 for workers that are ready at once")
+	}
+	switch {
+	case c.WorkerType != "" && c.WorkerType != WorkerTypeAggregated:
+		l.Add("worker_type", c.WorkerType, "the pool tells what workers are for; leave it out")
+	case c.WorkerType != "" && !(r.RolesMayBeUnknown && c.Type == TypeVLLM):
+		l.Add("worker_type", c.WorkerType, "only vLLM in pools with compat dynamo-1.2 can be mistaken in what it is for; leave it out")
 	}
 	if c.ContextLength < 0 {
 		l.Add("context_length", c.ContextLength, "give a number of tokens, or 0 for no limit")

@@ -13,6 +13,10 @@ func TestValidate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	before, err := rules.For(rules.Dynamo12)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct {
 		name   string
 		change func(*Config)
@@ -52,6 +56,11 @@ func TestValidate(t *testing.T) {
 		{name: "no rate", change: func(c *Config) { c.NumSpeculativeTokens, c.AcceptanceRates = 1, "0.5," }, want: "acceptance_rates"},
 		{name: "not a rate", change: func(c *Config) { c.NumSpeculativeTokens, c.AcceptanceRates = 1, "NaN" }, want: "acceptance_rates"},
 		{name: "faster decoding twice", change: func(c *Config) { c.NumSpeculativeTokens, c.DecodeSpeedupRatio = 1, 2 }, want: "decode_speedup_ratio"},
+		{name: "what it is for, mistaken, 1.2", change: func(c *Config) { c.WorkerType = WorkerTypeAggregated }, rules: before},
+		{name: "what it is for, mistaken, 1.3", change: func(c *Config) { c.WorkerType = WorkerTypeAggregated }, rules: reference, want: "worker_type"},
+		{name: "what it is for, mistaken", change: func(c *Config) { c.WorkerType = WorkerTypeAggregated }, want: "worker_type"},
+		{name: "what it is for, mistaken, SGLang", change: func(c *Config) { c.Type, c.WorkerType = TypeSGLang, WorkerTypeAggregated }, rules: before, want: "worker_type"},
+		{name: "what it is for", change: func(c *Config) { c.WorkerType = "decode" }, rules: before, want: "worker_type"},
 		{name: "everything at once", change: func(c *Config) { *c = Config{} }, want: "type preemption_mode"},
 	} {
 		c := DefaultConfig()

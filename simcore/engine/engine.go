@@ -128,8 +128,9 @@ type Environment struct {
 	stalled int
 	// Capped says that the simulation ends at a given time, so that requests that never complete do no harm.
 	Capped bool
-	// Role is what the workers do.
-	Role Role
+	// Role is what the workers do, RoleUnknown says that they do not know it: see [Config].WorkerType.
+	Role        Role
+	RoleUnknown bool
 	// Index, when set, is told which blocks each worker holds, as a router sees them.
 	Index *kvcache.Index
 	// Tiers, when set, are the memory tiers below that of the workers' GPUs, as TierConfig says.

@@ -389,7 +389,7 @@ func (v *VLLM) schedule(now float64, id, cached int32) (outcome, error) {
 	r.drafts = want - (target - before)
 	r.pass, r.used = v.pass.number, want
 	r.before, r.after = min(before, r.Input), min(target, r.Input)
-	if v.env.Role == Decode {
+	if v.env.Role == Decode && !v.env.RoleUnknown {
 		r.before = r.after // it charges nothing for prompts
 	}
 	if r.after > r.before {
@@ -602,7 +602,7 @@ func (v *VLLM) ready(now float64) (decoding int, lengths int64, err error) {
 // of computing its prompt. Decode workers have not computed it, and TensorRT-LLM does not when all of it is cached.
 func (v *VLLM) decodes(r *Request) bool {
 	switch {
-	case v.env.Role == Prefill:
+	case v.env.Role == Prefill && !v.env.RoleUnknown:
 		return false
 	case v.env.Role == Decode || v.env.Rules.DecodeInPrefillPass || r.Tokens > 0:
 		return true

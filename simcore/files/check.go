@@ -85,21 +85,24 @@ func orNone(allowed []string) string {
 	return "; allowed are " + strings.Join(allowed, ", ")
 }
 
-// withoutSecrets shows a URL without what may be secret: a user, a password, parameters.
+// withoutSecrets shows a URL without what may be secret: a user, a password, parameters. A password may have any characters, so in
+// doubt it shows less.
 func withoutSecrets(raw string) string {
-	text, parameters := raw, false
+	text, parameters := raw, ""
 	if at := strings.IndexAny(raw, "?#"); at >= 0 {
-		text, parameters = raw[:at], true
+		text, parameters = raw[:at], raw[at:]
 	}
-	head, rest, found := strings.Cut(text, "://")
-	if found {
-		authority, below, _ := strings.Cut(rest, "/")
-		if at := strings.LastIndexByte(authority, '@'); at >= 0 {
-			rest = "***@" + authority[at+1:] + "/" + below
+	if head, rest, found := strings.Cut(text, "://"); found {
+		authority, _, _ := strings.Cut(rest, "/")
+		at := strings.LastIndexByte(rest, '@')
+		switch user := strings.ContainsAny(authority, ":@"); {
+		case user && at >= 0:
+			text = head + "://***@" + rest[at+1:]
+		case user && strings.Contains(parameters, "@"):
+			text = head + "://***"
 		}
-		text = head + "://" + rest
 	}
-	if parameters {
+	if parameters != "" {
 		text += "?..."
 	}
 	return shortened(text)

@@ -43,3 +43,25 @@ func TestShownIn(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
+
+// A password may have any characters, also where it is no valid URL with them.
+func TestShown(t *testing.T) {
+	for raw, want := range map[string]string{
+		"http://host:8000/v1":            "http://host:8000/v1",
+		"http://user:hush@host/v1":       "http://***@host/v1",
+		"http://user:hush/hush@host/v1":  "http://***@host/v1",
+		"http://user:hush@hush@host":     "http://***@host",
+		"http://u:hu@sh/hush@host/v1":    "http://***@host/v1",
+		"http://user:hush?hush@host/v1":  "http://***?...",
+		"http://user:hush#hush@host/v1":  "http://***?...",
+		"http://host/models/m@v1":        "http://host/models/m@v1",
+		"http://host/v1?key=hush":        "http://host/v1?...",
+		"http://host/v1?mail=hush@hush":  "http://host/v1?...",
+		"https://user:hush@host/?x=hush": "https://***@host/?...",
+		"not a URL":                      "not a URL",
+	} {
+		if got := Shown(raw); got != want {
+			t.Errorf("%s is shown as %s, not %s", raw, got, want)
+		}
+	}
+}

@@ -33,12 +33,11 @@ func (l *Live) knows(name string) bool {
 	case "gpu_hours", "mean_gpus", "peak_gpus", "output_throughput_tok_s_per_gpu", "total_throughput_tok_s_per_gpu", "input_throughput_tok_s_per_gpu",
 		"prefill_worker_seconds", "decode_worker_seconds", "prefill_gpus_per_worker", "decode_gpus_per_worker":
 		return l.KnowsDeployment
-	case "truncated_requests", "passes", "extrapolated_pass_ratio", "first_admission_prefix_cache_reused_ratio", "prefill_worker_utilisation", "decode_worker_utilisation",
-		"never_issued_requests", "started_plays", "completed_plays", "idle_cuts", "idle_cut_ms", "theoretical_hit_ratio":
+	case "truncated_requests", "passes", "extrapolated_pass_ratio", "first_admission_prefix_cache_reused_ratio", "prefill_worker_utilisation", "decode_worker_utilisation":
 		return false
 	}
 	switch {
-	case strings.HasPrefix(name, "limited_by_"), strings.HasSuffix(name, "_play_latency_ms"):
+	case strings.HasPrefix(name, "limited_by_"):
 		return false
 	case strings.HasSuffix(name, "_itl_ms"):
 		return l.KnowsGaps

@@ -53,7 +53,8 @@ type Config struct {
 	// PrefillTiming is what prefill load model "aic" predicts with; left alone, it is the timing of the workers.
 	PrefillTiming perfmodel.Config `json:"prefill_timing"`
 	// RouterQueueThreshold keeps requests in the router while every worker has more than this many times
-	// max_num_batched_tokens prompt tokens to compute; Unset (null in a spec) never does.
+	// max_num_batched_tokens prompt tokens to compute; Unset (null in a spec) never does. ai-dynamo 1.2 has 4 where it is left
+	// out, which replay --compat dynamo-1.2 gives.
 	RouterQueueThreshold float64 `json:"router_queue_threshold"`
 	// RouterQueuePolicy says which of the kept requests goes first, among those of equal strict_priority: "fcfs" the one
 	// that came first, "lcfs" the one that came last, priority counting as seconds, "wspt" the one with the highest

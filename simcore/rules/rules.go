@@ -105,6 +105,9 @@ type Set struct {
 	// ArrivalsBeforePasses lets requests that arrive in a disaggregated deployment at the end of a pass join the next one.
 	// Otherwise the next pass starts before them if there is something for it to do.
 	ArrivalsBeforePasses bool
+	// RolesMayBeUnknown lets the engines of prefill and decode pools take themselves for aggregated ones when told so.
+	// Otherwise the pool tells what they are for.
+	RolesMayBeUnknown bool
 	// NoTensorRTLLMPools refuses TensorRT-LLM in disaggregated deployments.
 	NoTensorRTLLMPools bool
 	// TransfersFullPrompt transfers the KV cache of whole prompts when kv_transfer_timing_mode is not given. Otherwise what the
@@ -176,6 +179,9 @@ type Set struct {
 	SkipBrokenEnvelopes bool
 	// RefusePayloadRecords makes errors of a capture's request_payload records. Otherwise they are passed over.
 	RefusePayloadRecords bool
+	// OneKindOfRequests refuses captures some of whose requests belong to sessions and some do not. Otherwise each file has one
+	// kind, and requests without a session are replayed at their recorded times beside the sessions.
+	OneKindOfRequests bool
 	// Versions are the engine releases whose timing tables are used when none is named; empty means the newest.
 	Versions Versions
 }
@@ -207,6 +213,7 @@ func For(c Compat) (Set, error) {
 		s := dynamo()
 		s.NoMemoryEstimate = true
 		s.HandoffPaysBudget = true
+		s.RolesMayBeUnknown = true
 		s.AdmitsByPreempting = true
 		s.AdmittedStayQueued = true
 		s.BlocksOneByOne = true
@@ -266,6 +273,7 @@ func dynamo() Set {
 		EmptySessionNames:         true,
 		SkipBrokenEnvelopes:       true,
 		RefusePayloadRecords:      true,
+		OneKindOfRequests:         true,
 		Versions:                  Versions{VLLM: "0.19.0", SGLang: "0.5.10", TensorRTLLM: "1.3.0rc10"},
 	}
 }

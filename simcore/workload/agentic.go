@@ -23,17 +23,17 @@ type agentic struct {
 	spec    TraceSpec
 	src     Source
 	path    string
-	rows    badRows
+	rows    *findings
 	builder *GraphBuilder
 	header  agenticHeader
 	row     agenticRow
 
 	byID      map[string]int32 // numbers in the builder
+	latest    map[string]int32 // the last request of each session
 	added     []agenticAdded   // by number in the builder
 	waits     []agenticWait
 	ordinals  map[string]int // of plays; -1 for one without
 	branches  []agenticBranch
-	warnings  []string
 	blockSize int
 }
 
@@ -42,6 +42,8 @@ type agenticAdded struct {
 	line int
 	// timestampMs is what a row of version 1 states; NaN for nothing.
 	timestampMs float64
+	// before is the request before it in its session, in order of the file; noRequest for none.
+	before int32
 }
 
 type agenticWait struct {
@@ -56,17 +58,14 @@ type agenticBranch struct {
 	line int
 }
 
-func loadAgentic(ctx context.Context, s TraceSpec, src Source) (*Workload, error) {
-	path, err := s.onlyFile()
-	if err != nil {
-		return nil, err
-	}
-	a := agentic{spec: s, src: src, path: path, byID: map[string]int32{}, ordinals: map[string]int{}, blockSize: cmp.Or(s.BlockSize, DefaultTraceBlockSize)}
+func loadAgentic(ctx context.Context, s TraceSpec, src Source, found *findings) (*Workload, error) {
+	a := agentic{spec: s, src: src, path: s.Paths[0], rows: found, byID: map[string]int32{}, latest: map[string]int32{}, ordinals: map[string]int{}, blockSize: cmp.Or(s.BlockSize, DefaultTraceBlockSize)}
 	first := true
-	err = a.rows.eachLine(ctx, src, path, func(number int, line []byte) error {
+	err := found.eachLine(ctx, src, a.path, func(number int, line []byte) error {
 		if first {
 			first = false
 			if err := a.readHeader(line); err != nil || a.header.version != 0 {
+				a.rows.fatal = err != nil // it says what the rows mean
 				return err
 			}
 		}
@@ -75,21 +74,7 @@ func loadAgentic(ctx context.Context, s TraceSpec, src Source) (*Workload, error
 	if err != nil {
 		return nil, err
 	}
-	w, err := a.finish()
-	if err != nil {
-		return nil, err
-	}
-	w.Warnings = append(w.Warnings, a.warnings...)
-	return w, nil
-}
-
-// onlyFile returns the file of a trace whose format has no shards.
-func (s TraceSpec) onlyFile() (string, error) {
-	files := s.files()
-	if len(files) != 1 {
-		return "", fmt.Errorf("format %s requires exactly one trace file, and %d are given", s.Format, len(files))
-	}
-	return files[0], nil
+	return a.finish()
 }
 
 // agenticHeader is the first line of version 2.
@@ -169,19 +154,23 @@ func (a *agentic) checkHeader(version uint64) error {
 // finish makes the workload once all rows are read.
 func (a *agentic) finish() (*Workload, error) {
 	a.checkOrdinals()
+	whole := a.waits[:0]
 	for _, w := range a.waits {
-		a.checkWait(w)
+		if a.checkWait(w) || a.mend(&w) {
+			whole = append(whole, w)
+		}
 	}
+	a.waits = whole
 	for _, b := range a.branches {
 		if _, known := a.byID[b.name]; !known {
-			a.warnings = append(a.warnings, fmt.Sprintf("%s:%d: branches names request %s, which is not in the trace", a.path, b.line, shortened(b.name)))
+			a.rows.doubt("%s:%d: branches names request %s, which is not in the trace", a.path, b.line, shortened(b.name))
 		}
 	}
 	if err := a.rows.err(); err != nil {
 		return nil, err
 	}
 	if len(a.added) == 0 {
-		return nil, fmt.Errorf("trace file %s did not contain any requests", a.path)
+		return nil, a.spec.nothing(a.rows, "did not contain any requests")
 	}
 	a.applySettings()
 	b := a.builder
@@ -198,17 +187,14 @@ func (a *agentic) finish() (*Workload, error) {
 		b.AddEdge(w.to, w.edge)
 	}
 	w, err := b.Build()
-	if err != nil {
-		return nil, fmt.Errorf("trace file %s: %w", a.path, err)
-	}
-	return w, nil
+	return w, b.noteCycles(a.rows, err, "request_id", func(number int32) (string, int) { return a.path, a.added[number].line })
 }
 
 // applySettings changes what the trace says about when requests start where the spec asks for it.
 func (a *agentic) applySettings() {
 	first := a.header.version == 0
 	if first && (a.spec.SpawnTrigger != "" || a.spec.JoinDelay != "") {
-		a.warnings = append(a.warnings, "spawn_trigger and join_delay have no effect on agentic_mooncake of version 1, which does not tell subagents from turns")
+		a.rows.warn("spawn_trigger and join_delay have no effect on agentic_mooncake of version 1, which does not tell subagents from turns")
 	}
 	dependent := make([]bool, len(a.added))
 	for _, w := range a.waits {
@@ -218,6 +204,9 @@ func (a *agentic) applySettings() {
 		floor := &a.builder.extra[i].notBeforeMs
 		switch {
 		case !dependent[i]:
+			if first && !math.IsNaN(a.added[i].timestampMs) {
+				*floor = a.added[i].timestampMs // which one that has lost what it waited for lacks
+			}
 		case a.spec.Pacing == PacingCausal && !first:
 			*floor = math.Inf(-1)
 		case a.spec.Pacing == PacingWithFloor && first && !math.IsNaN(a.added[i].timestampMs):
@@ -238,7 +227,7 @@ func (a *agentic) applySettings() {
 		}
 	}
 	if untold > 0 {
-		a.warnings = append(a.warnings, fmt.Sprintf("spawn_trigger has no effect on %d subagents, whose parents have no recorded_api_time_ms", untold))
+		a.rows.warn("spawn_trigger has no effect on %d subagents, whose parents have no recorded_api_time_ms", untold)
 	}
 }
 

@@ -127,7 +127,6 @@ func TestAgenticSettings(t *testing.T) {
 		{"spawn as recorded", second, func(s *TraceSpec) { s.Pacing, s.SpawnTrigger = PacingCausal, SpawnRecorded }, map[string]float64{"root": 0, "during": 7, "after": 14, "join": 98}, ""},
 		{"no recorded times", strings.Replace(second, `,"recorded_api_time_ms":20`, "", 1), func(s *TraceSpec) { s.Pacing, s.SpawnTrigger = PacingCausal, SpawnCompletion },
 			map[string]float64{"root": 0, "during": 7, "after": 14, "join": 98}, "no effect on 1 subagents"},
-		{"strict", second, func(s *TraceSpec) { s.Strict = true }, map[string]float64{"root": 0, "during": 7, "after": 30, "join": 100}, "strict has no effect on a trace of format agentic_mooncake"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w, err := loadText(test.text, test.change)
@@ -147,16 +146,16 @@ func TestAgenticSettings(t *testing.T) {
 	}
 }
 
-// Every setting that can be given is one that some format uses, and the others say that it has no effect.
+// Every setting that not all formats know is one that some format uses, and the others say that it has no effect.
 func TestSettingsWithoutEffect(t *testing.T) {
-	all := TraceSpec{BlockSize: 16, Pacing: PacingCausal, SpawnTrigger: SpawnRecorded, JoinDelay: JoinNone, Strict: true, Salvage: true, SharedPrefixRatio: 0.5,
+	all := TraceSpec{BlockSize: 16, Pacing: PacingCausal, SpawnTrigger: SpawnRecorded, JoinDelay: JoinNone, SharedPrefixRatio: 0.5,
 		PrefixGroups: 2, CharactersPerToken: 3, DefaultOutputLength: 5, NestedTimestampBasis: NestedAbsolute}
 	given := all.given()
 	fields := reflect.TypeFor[TraceSpec]()
 	for i := range fields.NumField() {
 		name, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ",")
 		used := slices.ContainsFunc(traceFormats(), func(f traceFormat) bool { return slices.Contains(f.uses, name) })
-		if slices.Contains([]string{"path", "paths", "format"}, name) {
+		if slices.Contains([]string{"path", "paths", "format", "strict", "salvage"}, name) {
 			continue
 		}
 		if !slices.Contains(given, name) || !used {
@@ -166,11 +165,11 @@ func TestSettingsWithoutEffect(t *testing.T) {
 	if names := DefaultTraceSpec().given(); names != nil {
 		t.Errorf("nothing is given, but %q", names)
 	}
-	w, err := loadText("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,4808,10\n", func(s *TraceSpec) { s.BlockSize, s.Salvage = 16, true })
+	w, err := loadText("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,4808,10\n", func(s *TraceSpec) { s.BlockSize, s.Pacing = 16, PacingCausal })
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"block_size has no effect on a trace of format azure", "salvage has no effect on a trace of format azure"}
+	want := []string{"block_size has no effect on a trace of format azure", "pacing has no effect on a trace of format azure"}
 	if !slices.Equal(w.Warnings, want) {
 		t.Errorf("warnings %q, want %q", w.Warnings, want)
 	}
@@ -328,6 +327,7 @@ func FuzzAgentic(f *testing.F) {
 				t.Errorf("a workload comes with the error %q", err)
 			}
 		}
+		checkReadings(t, FormatAgenticMooncake, data, func(w *Workload) { checkWorkload(t, w); checkGraph(t, w) })
 	})
 }
 

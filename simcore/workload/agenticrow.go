@@ -206,8 +206,12 @@ func (a *agentic) addRow(line int) error {
 	if a.builder == nil {
 		a.builder = NewGraphBuilder(a.spec.name(), a.blockSize)
 	}
-	x := agenticAdded{line: line, timestampMs: math.NaN()}
+	x := agenticAdded{line: line, timestampMs: math.NaN(), before: noRequest}
 	a.setTimes(&q, &x, int32(len(a.added)))
+	if before, known := a.latest[r.session]; known && r.session != "" {
+		x.before = before
+	}
+	a.latest[r.session] = int32(len(a.added))
 	a.byID[r.id] = a.builder.Add(q)
 	a.added = append(a.added, x)
 	for _, branch := range r.branches {
@@ -371,8 +375,9 @@ func (a *agentic) setTimes(q *GraphRequest, x *agenticAdded, to int32) {
 	}
 }
 
-// checkWait reports a dependency on a request that is not in the trace, or in another play.
-func (a *agentic) checkWait(w agenticWait) {
+// checkWait reports a dependency on a request that is not in the trace, or in another play. It is false when there is nothing
+// to wait for.
+func (a *agentic) checkWait(w agenticWait) bool {
 	field := "wait_for"
 	if a.header.version != 0 {
 		field = "dependencies.request_id"
@@ -380,12 +385,24 @@ func (a *agentic) checkWait(w agenticWait) {
 	from, known := a.byID[w.from]
 	if !known {
 		a.rows.add(a.path, w.line, &fieldError{field, shortened(w.from), "no request of the trace has this id"})
-		return
+		return false
 	}
 	if mine, theirs := a.builder.extra[w.to].play, a.builder.extra[from].play; mine != theirs {
 		plays := a.builder.plays.list
 		a.rows.add(a.path, w.line, &fieldError{field, shortened(w.from), fmt.Sprintf("it is of play %s, and this request of play %s", plays[theirs], plays[mine])})
+		return false
 	}
+	return true
+}
+
+// mend lets a turn that salvaging keeps, but not the turn before it, follow the one before that; false means that there is none.
+func (a *agentic) mend(w *agenticWait) bool {
+	before := a.added[w.to].before
+	if !a.rows.salvage || w.edge.Relation != Sequence || before == noRequest || a.builder.extra[before].play != a.builder.extra[w.to].play {
+		return false
+	}
+	w.from = a.builder.id(before)
+	return true
 }
 
 // checkOrdinals reports plays whose ordinals are not 0, 1, 2 and so on.
@@ -396,17 +413,17 @@ func (a *agentic) checkOrdinals() {
 			ordinals = append(ordinals, ordinal)
 		}
 	}
-	if len(ordinals) == 0 {
+	if len(ordinals) == 0 || a.rows.salvage && len(a.rows.problems) > 0 { // the missing ones may be lost
 		return
 	}
 	if len(ordinals) < len(a.ordinals) {
-		a.rows.problems = append(a.rows.problems, fmt.Sprintf("%s: source_play_ordinal is given for %d of %d plays; give it for all or none", a.path, len(ordinals), len(a.ordinals)))
+		a.rows.problem("%s: source_play_ordinal is given for %d of %d plays; give it for all or none", a.path, len(ordinals), len(a.ordinals))
 		return
 	}
 	slices.Sort(ordinals)
 	for want, found := range ordinals {
 		if want != found {
-			a.rows.problems = append(a.rows.problems, fmt.Sprintf("%s: source_play_ordinal values must be unique and contiguous from 0; expected %d, found %d", a.path, want, found))
+			a.rows.problem("%s: source_play_ordinal values must be unique and contiguous from 0; expected %d, found %d", a.path, want, found)
 			return
 		}
 	}

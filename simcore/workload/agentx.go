@@ -35,8 +35,10 @@ type AgentXPlan struct {
 	// StartsMs gives where the first conversations start, in ms of their own time, instead of drawing it.
 	StartsMs []float64
 	// PrimerTokens is the output of the requests that fill the cache with what a first conversation has behind it: the last
-	// one of each agent that goes on. PrimersPerUser is how many of them are repeated after that.
+	// one of each agent that goes on. PrimersPerUser is how many further requests of each user do that after these: the same ones
+	// again or, with PlayOn, those that come next, in this conversation and the ones after it.
 	PrimerTokens, PrimersPerUser int
+	PlayOn                       bool
 	// GapCapMs bounds the time between an answer and the next request; +Inf for no bound.
 	GapCapMs float64
 	// ContextLength is how many tokens a request may have, input and output; 0 for no limit. Conversations that exceed it are
@@ -47,6 +49,9 @@ type AgentXPlan struct {
 	Salt string
 	// Floors keeps requests from starting before their recorded time.
 	Floors bool
+	// WaitForSubagents lets each agent wait for all subagents that it has spawned before its next turn; otherwise it waits for
+	// those that it waited for in the source.
+	WaitForSubagents bool
 	// Plays is the number of conversations after the first ones.
 	Plays int
 }
@@ -70,8 +75,11 @@ type AgentXScenario struct {
 // WarmUp reports whether a play warms the cache up.
 func (s *AgentXScenario) WarmUp(play int32) bool { return int(play) < s.WarmUps }
 
-// Owner returns the user whom a play that warms up, or a first conversation, belongs to.
-func (s *AgentXScenario) Owner(play int) int { return int(s.blocks.plays[play].instance) }
+// User returns whose a play is that warms the cache up; its plays follow each other, one after another.
+func (s *AgentXScenario) User(play int) int { return int(s.blocks.plays[play].user) }
+
+// Instance numbers the conversations in the order in which users take them. What warms the cache up for a play has its number.
+func (s *AgentXScenario) Instance(play int) int { return int(s.blocks.plays[play].instance) }
 
 // Begin names the KV blocks of a play that a user begins. It must be called before any of its requests is released.
 func (s *AgentXScenario) Begin(play, user int) { s.blocks.begin(int32(play), int32(user)) }
@@ -92,27 +100,32 @@ func AgentX(ctx context.Context, base *Workload, plan AgentXPlan) (*AgentXScenar
 	if plan.Users > maxAgentXRequests {
 		return nil, ErrTooManyAgentXRequests
 	}
-	herd := make([]agentXPlay, plan.Users)
-	for user := range herd {
-		if herd[user] = x.first(user); len(herd[user].primers) > 0 {
-			x.scenario.WarmUps++
+	herd := x.herd()
+	for _, plays := range herd {
+		for i := range plays {
+			if len(plays[i].primers) > 0 {
+				x.scenario.WarmUps++
+			}
 		}
 	}
 	x.blocks.plays = make([]plannedPlay, x.scenario.WarmUps, x.scenario.WarmUps+plan.Users+plan.Plays)
-	for user := range herd {
-		if x.add(&herd[user]); len(x.w.Input) > maxAgentXRequests {
-			return nil, ErrTooManyAgentXRequests
+	for _, plays := range herd {
+		for i := range plays {
+			if x.add(&plays[i]); len(x.w.Input) > maxAgentXRequests {
+				return nil, ErrTooManyAgentXRequests
+			}
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 	}
-	for i := range plan.Plays {
+	for range plan.Plays {
 		if len(x.w.Input) > maxAgentXRequests {
 			x.scenario.Cut = true
 			break
 		}
-		if x.add(x.instance(plan.Users + i)); ctx.Err() != nil {
+		play := x.next(noUser)
+		if x.add(&play); ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 	}
@@ -128,10 +141,12 @@ type agentXExpansion struct {
 	w        *Workload
 	blocks   *agentXBlocks
 	sessions []int32 // of the base's requests
+	taken    int     // conversations that users have taken so far
 	warmUps  int32   // plays that warm up so far
 	rank     int32   // the next one
 	number   []int32 // of the base's requests in the play at hand; -1 for those that it does not have
 	chain    []int32 // the numbers of the requests that warm up for the play at hand
+	waits    agentXWaits
 }
 
 // sourcePlay is a conversation.
@@ -139,6 +154,7 @@ type sourcePlay struct {
 	number   int32
 	requests []int32 // session by session
 	place    []int32 // of each of them in the order of the source
+	byRank   []int32 // their places here, in that order
 	main     []int32 // those of the main agent by start
 	zeroMs   float64 // the floor of its first root
 }
@@ -147,12 +163,21 @@ type sourcePlay struct {
 type agentXPlay struct {
 	source   int // in agentXExpansion.plays
 	instance int
-	fromMs   float64 // what started before has been; -Inf for none
-	primers  []int32 // what fills the cache with that, one after another
+	user     int     // who warms the cache up for it
+	behind   []bool  // of each of its source's requests, whether it has been; nil when none has
+	left     int     // how many have not
+	fromMs   float64 // when the play goes on, in its own time; -Inf for at its beginning
+	primers  []int32 // what fills the cache with what has been, one after another
 }
 
+// noUser is the user of a play that anybody may take.
+const noUser = -1
+
 func newAgentXExpansion(base *Workload, plan AgentXPlan) *agentXExpansion {
-	x := &agentXExpansion{base: base, plan: plan, sessions: make([]int32, base.Requests()), number: make([]int32, base.Requests())}
+	x := &agentXExpansion{
+		base: base, plan: plan, sessions: make([]int32, base.Requests()), number: make([]int32, base.Requests()),
+		waits: agentXWaits{map[int32][]Edge{}, map[int32][]Edge{}},
+	}
 	for s := range base.Sessions() {
 		for r := base.SessionStart[s]; r < base.SessionStart[s+1]; r++ {
 			x.sessions[r], x.number[r] = int32(s), noRequest
@@ -185,51 +210,77 @@ func (x *agentXExpansion) collect() {
 		if !x.fit(p) {
 			continue
 		}
-		byRank := slices.Clone(p.requests)
-		slices.SortFunc(byRank, func(a, b int32) int { return cmp.Compare(g.Rank[a], g.Rank[b]) })
-		p.place = make([]int32, len(byRank))
+		p.byRank, p.place = make([]int32, len(p.requests)), make([]int32, len(p.requests))
+		for own := range p.byRank {
+			p.byRank[own] = int32(own)
+		}
+		slices.SortFunc(p.byRank, func(a, b int32) int { return cmp.Compare(g.Rank[p.requests[a]], g.Rank[p.requests[b]]) })
 		p.zeroMs = math.Inf(1)
-		for at, r := range byRank {
-			own, _ := slices.BinarySearch(p.requests, r)
+		for at, own := range p.byRank {
+			r := p.requests[own]
 			p.place[own] = int32(at)
 			if len(g.Edges(r)) == 0 {
 				p.zeroMs = min(p.zeroMs, max(0, g.NotBeforeMs[r]))
 			}
-			if x.sessions[r] == x.sessions[byRank[0]] {
+			if x.sessions[r] == x.sessions[p.requests[p.byRank[0]]] {
 				p.main = append(p.main, r)
 			}
 		}
 		slices.SortStableFunc(p.main, func(a, b int32) int { return cmp.Compare(g.RecordedStartMs[a], g.RecordedStartMs[b]) })
 		x.plays = append(x.plays, *p)
+		if x.plan.WaitForSubagents {
+			x.waitForSubagents(p)
+		}
 	}
 }
 
-// fit cuts a conversation off before its first request that is too long; false means that nothing of it is left.
+// fit cuts a conversation off before its first request that is too long; false means that nothing of it is left. Without recorded
+// times requests are in the order of the source.
 func (x *agentXExpansion) fit(p *sourcePlay) bool {
 	if x.plan.ContextLength == 0 {
 		return len(p.requests) > 0
 	}
+	g := x.base.Graph
+	at := func(r int32) float64 { return g.RecordedStartMs[r] }
+	if slices.ContainsFunc(p.requests, func(r int32) bool { return math.IsNaN(at(r)) }) {
+		at = func(r int32) float64 { return float64(g.Rank[r]) }
+	}
 	cut := math.Inf(1)
 	for _, r := range p.requests {
 		if int(x.base.Input[r])+int(x.base.Output[r]) > x.plan.ContextLength {
-			cut = min(cut, x.base.Graph.RecordedStartMs[r])
+			cut = min(cut, at(r))
 		}
 	}
 	if x.plan.DropLong && !math.IsInf(cut, 1) {
 		return false
 	}
-	p.requests = slices.DeleteFunc(p.requests, func(r int32) bool { return x.base.Graph.RecordedStartMs[r] >= cut })
+	p.requests = slices.DeleteFunc(p.requests, func(r int32) bool { return at(r) >= cut })
 	return len(p.requests) > 0
 }
 
-// instance is the n-th play that users start.
-func (x *agentXExpansion) instance(n int) *agentXPlay {
-	return &agentXPlay{source: n % len(x.plays), instance: n, fromMs: math.Inf(-1)}
+// next is the next conversation that a user takes, from its beginning.
+func (x *agentXExpansion) next(user int) agentXPlay {
+	n := x.taken
+	x.taken++
+	source := n % len(x.plays)
+	return agentXPlay{source: source, instance: n, user: user, fromMs: math.Inf(-1), left: len(x.plays[source].requests)}
+}
+
+// herd is what users begin with: the plays of each that only warm the cache up, and the first one that is measured.
+func (x *agentXExpansion) herd() [][]agentXPlay {
+	herd := make([][]agentXPlay, x.plan.Users)
+	for user := range herd {
+		herd[user] = []agentXPlay{x.first(user)}
+	}
+	if x.plan.PlayOn {
+		x.playOn(herd)
+	}
+	return herd
 }
 
 // first is a user's first play, which starts in the middle.
 func (x *agentXExpansion) first(user int) agentXPlay {
-	p, g := *x.instance(user), x.base.Graph
+	p, g := x.next(user), x.base.Graph
 	source := &x.plays[p.source]
 	random := rand.New(rand.NewPCG(x.plan.Seed, uint64(user)+1))
 	share := x.plan.StartMin + random.Float64()*(x.plan.StartMax-x.plan.StartMin)
@@ -249,22 +300,115 @@ func (x *agentXExpansion) first(user int) agentXPlay {
 	if math.IsNaN(p.fromMs) {
 		p.fromMs = math.Inf(-1) // the source does not say when requests were; the play starts at its beginning
 	}
+	for own, r := range source.requests {
+		if g.RecordedStartMs[r] < p.fromMs {
+			p.leaveBehind(own)
+		}
+	}
 	p.primers = x.primers(&p)
 	return p
 }
 
-// behind reports whether a play has a request behind it.
-func (x *agentXExpansion) behind(p *agentXPlay, r int32) bool {
-	return x.base.Graph.RecordedStartMs[r] < p.fromMs
+// leaveBehind lets a request have been.
+func (p *agentXPlay) leaveBehind(own int) {
+	if p.behind == nil {
+		p.behind = make([]bool, p.left)
+	}
+	p.behind[own] = true
+	p.left--
+}
+
+// isBehind reports whether a play has a request behind it.
+func (p *agentXPlay) isBehind(own int) bool { return p.behind != nil && p.behind[own] }
+
+// playOn lets users go on with their conversations, and take the next ones when those are over, for some requests each that only
+// warm the cache up: those that wait for nothing more, round by round. Then the one whose next request is due first in the time of
+// its own play goes on at once, and the others as much later as theirs are.
+func (x *agentXExpansion) playOn(herd [][]agentXPlay) {
+	goOn := func(user int) *agentXPlay {
+		if herd[user][len(herd[user])-1].left == 0 {
+			herd[user] = append(herd[user], x.next(user))
+		}
+		return &herd[user][len(herd[user])-1]
+	}
+	left := slices.Repeat([]int{x.plan.PrimersPerUser}, x.plan.Users)
+	for slices.Max(left) > 0 {
+		for user := range herd {
+			if left[user] > 0 {
+				left[user] -= x.playRound(goOn(user), left[user])
+			}
+		}
+	}
+	soonest := math.Inf(1)
+	due := make([]float64, len(herd))
+	for user := range herd {
+		due[user] = x.due(goOn(user))
+		soonest = min(soonest, due[user])
+	}
+	for user := range herd {
+		if p := goOn(user); p.behind != nil && !math.IsNaN(soonest) {
+			p.fromMs = x.zero(p) + soonest
+		}
+	}
+}
+
+// playRound leaves what waits for nothing more behind, as far as at most some requests, and returns how many it were.
+func (x *agentXExpansion) playRound(p *agentXPlay, most int) int {
+	source := &x.plays[p.source]
+	begun := map[int32]bool{} // in this round
+	waits := func(e Edge) bool {
+		own, is := slices.BinarySearch(source.requests, e.From)
+		return is && !p.isBehind(own) && !(e.Trigger == OnDispatch && begun[e.From])
+	}
+	var round []int
+	for more := true; more; {
+		more = false
+		for _, own := range source.byRank {
+			r := source.requests[own]
+			if len(round) == most || begun[r] || p.isBehind(int(own)) || slices.ContainsFunc(x.base.Graph.Edges(r), waits) || slices.ContainsFunc(x.waits.in[r], waits) {
+				continue
+			}
+			begun[r], more = true, true
+			round = append(round, int(own))
+			p.primers = append(p.primers, r)
+		}
+	}
+	for _, own := range round {
+		p.leaveBehind(own)
+	}
+	return len(round)
+}
+
+// zero is when a play begins, which may be in its middle, in the time of its source.
+func (x *agentXExpansion) zero(p *agentXPlay) float64 {
+	if !math.IsInf(p.fromMs, -1) {
+		return p.fromMs
+	}
+	zero := math.Inf(1)
+	for _, r := range x.plays[p.source].requests {
+		zero = min(zero, x.base.Graph.RecordedStartMs[r])
+	}
+	return zero
+}
+
+// due is how long after that the next request of a play is due.
+func (x *agentXExpansion) due(p *agentXPlay) float64 {
+	due := math.Inf(1)
+	for own, r := range x.plays[p.source].requests {
+		if !p.isBehind(own) {
+			due = min(due, x.base.Graph.RecordedStartMs[r]-x.zero(p))
+		}
+	}
+	return due
 }
 
 // primers returns the requests that fill the cache with what a play has behind it, one after another.
 func (x *agentXExpansion) primers(p *agentXPlay) []int32 {
 	last := map[int32]int32{} // of each session
 	goesOn := map[int32]bool{}
-	for _, r := range x.plays[p.source].requests {
+	for own, r := range x.plays[p.source].requests {
 		s := x.sessions[r]
-		if !x.behind(p, r) {
+		if !p.isBehind(own) {
 			goesOn[s] = true
 		} else if of, ok := last[s]; !ok || x.base.Graph.RecordedStartMs[r] >= x.base.Graph.RecordedStartMs[of] {
 			last[s] = r
@@ -277,7 +421,7 @@ func (x *agentXExpansion) primers(p *agentXPlay) []int32 {
 		}
 	}
 	slices.SortFunc(primers, func(a, b int32) int { return cmp.Compare(x.base.Graph.Rank[a], x.base.Graph.Rank[b]) })
-	if own := len(primers); own > 0 {
+	if own := len(primers); own > 0 && !x.plan.PlayOn {
 		for i := range x.plan.PrimersPerUser {
 			primers = append(primers, primers[i%own])
 		}
@@ -289,7 +433,7 @@ func (x *agentXExpansion) primers(p *agentXPlay) []int32 {
 // neighbours.
 func (x *agentXExpansion) add(p *agentXPlay) {
 	source, first := &x.plays[p.source], len(x.w.Input)
-	play := int32(x.scenario.WarmUps + p.instance)
+	play := int32(len(x.blocks.plays))
 	x.chain = slices.Grow(x.chain[:0], len(p.primers))[:len(p.primers)]
 	warmUpRank := x.rank
 	x.rank += int32(len(p.primers))
@@ -304,17 +448,20 @@ func (x *agentXExpansion) add(p *agentXPlay) {
 				}
 			}
 		}
-		if !x.behind(p, r) {
+		if !p.isBehind(at) {
 			x.number[r] = x.addRequest(r, play, x.rank+source.place[at], x.base.Output[r])
 		}
 	}
 	x.rank += int32(len(source.requests))
 	x.addEdges(p, first)
+	planned := plannedPlay{source: int32(p.source), instance: int32(p.instance), user: int32(p.user), first: int32(first), end: int32(len(x.w.Input)), over: p.left == 0}
 	if len(p.primers) > 0 {
-		x.blocks.add(x.warmUps, p, first, len(x.w.Input))
+		x.blocks.plays[x.warmUps] = planned
 		x.warmUps++
 	}
-	x.blocks.add(play, p, first, len(x.w.Input))
+	if !planned.over {
+		x.blocks.plays = append(x.blocks.plays, planned)
+	}
 	for _, r := range source.requests {
 		x.number[r] = noRequest
 	}
@@ -360,15 +507,15 @@ func (x *agentXExpansion) addEdges(p *agentXPlay, first int) {
 			}
 		} else {
 			g.NotBeforeMs = append(g.NotBeforeMs, x.floor(p, r))
-			g.in = x.appendEdges(g.in, base.Edges(r))
-			g.out = x.appendEdges(g.out, base.Dependants(r))
+			g.in = x.appendEdges(x.appendEdges(g.in, base.Edges(r)), x.waits.in[r])
+			g.out = x.appendEdges(x.appendEdges(g.out, base.Dependants(r)), x.waits.out[r])
 		}
 		g.inStart = append(g.inStart, uint32(len(g.in)))
 		g.outStart = append(g.outStart, uint32(len(g.out)))
 	}
 }
 
-// appendEdges appends those edges of the base's whose other end the play at hand has.
+// appendEdges appends those edges whose other end the play at hand has.
 func (x *agentXExpansion) appendEdges(edges, of []Edge) []Edge {
 	for _, e := range of {
 		if e.From = x.number[e.From]; e.From == noRequest {

@@ -19,8 +19,9 @@ type agentXBlocks struct {
 
 // plannedPlay is a play of a scenario.
 type plannedPlay struct {
-	source, instance int32
-	first, end       int32 // its requests are among these
+	source, instance, user int32
+	first, end             int32 // its requests are among these
+	over                   bool  // all of the conversation has been when it is over: no other play has its instance
 }
 
 // begunPlay is a play that a user began.
@@ -49,16 +50,6 @@ type compactRun struct {
 
 func newAgentXBlocks(x *agentXExpansion) *agentXBlocks { return &agentXBlocks{expansion: x} }
 
-// add adds a play whose requests are among those from first to end.
-func (b *agentXBlocks) add(play int32, p *agentXPlay, first, end int) {
-	planned := plannedPlay{int32(p.source), int32(p.instance), int32(first), int32(end)}
-	if int(play) < len(b.plays) {
-		b.plays[play] = planned
-	} else {
-		b.plays = append(b.plays, planned)
-	}
-}
-
 // begin names the blocks of a play in all tables.
 func (b *agentXBlocks) begin(play, user int32) {
 	b.begun = append(b.begun, begunPlay{play, user})
@@ -84,8 +75,10 @@ func (b *agentXBlocks) table(blockSize int, sharing bool) (*BlockTable, error) {
 	shared := uint64(of.Shared)
 	if x.plan.Salt != SaltNone {
 		shared = 0
-		for i := range b.plays[x.scenario.WarmUps:] {
-			shared += uint64(t.compact[b.plays[x.scenario.WarmUps+i].source].count)
+		for i, play := range b.plays {
+			if play.over || i >= x.scenario.WarmUps {
+				shared += uint64(t.compact[play.source].count)
+			}
 		}
 	}
 	all := shared

@@ -1,9 +1,11 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -49,8 +51,9 @@ func TestAgentXBlocks(t *testing.T) {
 		base := sharing(t)
 		plan := AgentXPlan{
 			Users: rapid.IntRange(1, 3).Draw(t, "users"), Shuffle: true, Seed: rapid.Uint64().Draw(t, "seed"), StartMax: 1, ByTurn: true, GapCapMs: math.Inf(1),
-			PrimerTokens: 1, PrimersPerUser: rapid.IntRange(0, 3).Draw(t, "primers"), Plays: rapid.IntRange(0, 8).Draw(t, "later plays"),
-			Salt: rapid.SampledFrom([]string{SaltPlay, SaltUser, SaltNone}).Draw(t, "salt"),
+			PrimerTokens: 1, PrimersPerUser: rapid.IntRange(0, 9).Draw(t, "primers"), Plays: rapid.IntRange(0, 8).Draw(t, "later plays"),
+			PlayOn: rapid.Bool().Draw(t, "play on"),
+			Salt:   rapid.SampledFrom([]string{SaltPlay, SaltUser, SaltNone}).Draw(t, "salt"),
 		}
 		s, err := AgentX(context.Background(), base, plan)
 		if err != nil {
@@ -65,16 +68,14 @@ func TestAgentXBlocks(t *testing.T) {
 		for play := range saltOf {
 			user := (play - s.WarmUps) % plan.Users
 			if play < s.WarmUps {
-				user = s.Owner(play)
+				user = s.User(play)
 			}
 			s.Begin(play, user)
 			switch plan.Salt {
 			case SaltUser:
 				saltOf[play] = user
 			case SaltPlay:
-				if saltOf[play] = play - s.WarmUps; play < s.WarmUps {
-					saltOf[play] = user
-				}
+				saltOf[play] = s.Instance(play)
 			}
 		}
 		// A table that is asked for later is the same.
@@ -144,6 +145,87 @@ func TestAgentXEdges(t *testing.T) {
 						t.Fatalf("request %d has the edge %v, want %v", r, e, want)
 					}
 				}
+			}
+		}
+	})
+}
+
+// Users who play on to warm the cache up do what they would do without: each request of their conversations once, in the warm-up or
+// after it, and none before what it waits for.
+func TestAgentXPlaysOn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		base := sharing(t)
+		plan := AgentXPlan{
+			Users: rapid.IntRange(1, 3).Draw(t, "users"), GapCapMs: math.Inf(1),
+			PrimerTokens: 1, PrimersPerUser: rapid.IntRange(0, 12).Draw(t, "primers"), PlayOn: true, Salt: SaltPlay,
+		}
+		for user := range plan.Users {
+			last := 0.0
+			for r := range base.Requests() {
+				if int(base.Graph.Play[r]) == user%base.Graph.Plays() {
+					last = max(last, base.Graph.RecordedStartMs[r])
+				}
+			}
+			plan.StartsMs = append(plan.StartsMs, rapid.Float64Range(0, last).Draw(t, "start"))
+		}
+		s, err := AgentX(context.Background(), base, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, g := s.Workload, s.Workload.Graph
+		type played struct{ warmUp, measured []int32 } // requests of the base
+		plays, ofUser := make([]played, s.blocks.expansion.taken), make([]int, plan.Users)
+		byRank := make([]int32, w.Requests())
+		for r := range byRank {
+			byRank[r] = int32(r)
+		}
+		slices.SortFunc(byRank, func(a, b int32) int { return cmp.Compare(g.Rank[a], g.Rank[b]) })
+		for _, r := range byRank {
+			p, output := &plays[s.Instance(int(g.Play[r]))], base.Output[s.Base[r]]
+			if s.WarmUp(g.Play[r]) {
+				p.warmUp, output = append(p.warmUp, s.Base[r]), 1
+				ofUser[s.User(int(g.Play[r]))]++
+			} else {
+				p.measured = append(p.measured, s.Base[r])
+			}
+			if w.Output[r] != output {
+				t.Fatalf("request %d has an output of %d, want %d", s.Base[r], w.Output[r], output)
+			}
+		}
+		for instance, p := range plays {
+			var want []int32 // what is not behind the play
+			resumes, past := map[int32]bool{}, map[int32]bool{}
+			of := append(slices.Clone(p.warmUp), p.measured...)[0]
+			for r := range int32(base.Requests()) {
+				switch {
+				case base.Graph.Play[r] != base.Graph.Play[of]:
+				case instance < plan.Users && base.Graph.RecordedStartMs[r] < plan.StartsMs[instance]:
+					past[base.sessionOf(r)] = true
+				default:
+					want = append(want, r)
+					resumes[base.sessionOf(r)] = true
+				}
+			}
+			for session := range past {
+				if resumes[session] {
+					p.warmUp = p.warmUp[1:] // the last one of an agent that goes on
+					ofUser[instance]--
+				}
+			}
+			for i, r := range p.warmUp {
+				for _, e := range base.Graph.Edges(r) {
+					if slices.Contains(want, e.From) && !slices.Contains(p.warmUp[:i], e.From) {
+						t.Fatalf("play %d warms up with %v, where %d waits for %d", instance, p.warmUp, r, e.From)
+					}
+				}
+			}
+			if got := slices.Sorted(slices.Values(append(p.warmUp, p.measured...))); !slices.Equal(got, want) {
+				t.Fatalf("play %d warms up with %v and goes on with %v, want each of %v once", instance, p.warmUp, p.measured, want)
+			}
+		}
+		for user, n := range ofUser {
+			if n != plan.PrimersPerUser {
+				t.Fatalf("user %d plays on for %d requests, not %d", user, n, plan.PrimersPerUser)
 			}
 		}
 	})

@@ -18,7 +18,7 @@ const defaultCharactersPerToken = 4
 // when the turn before it has ended, if that is later (§4.1).
 type aiperf struct {
 	spec     TraceSpec
-	rows     badRows
+	rows     *findings
 	builder  *Builder
 	sessions map[string]*aiperfSession
 	blocks   map[[16]byte]uint64 // ids of blocks of text
@@ -42,27 +42,23 @@ type aiperfSession struct {
 	lastTurn int32
 }
 
-func loadAIPerf(ctx context.Context, s TraceSpec, src Source) (*Workload, error) {
+func loadAIPerf(ctx context.Context, s TraceSpec, src Source, found *findings) (*Workload, error) {
 	if s.CharactersPerToken == 0 {
 		s.CharactersPerToken = defaultCharactersPerToken
 	}
-	a := aiperf{spec: s, builder: NewBuilder(s.name(), s.BlockSize), sessions: map[string]*aiperfSession{}, blocks: map[[16]byte]uint64{}}
-	for _, path := range s.files() {
+	a := aiperf{rows: found, spec: s, builder: NewBuilder(s.name(), s.BlockSize), sessions: map[string]*aiperfSession{}, blocks: map[[16]byte]uint64{}}
+	for _, path := range s.Paths {
 		if err := a.rows.eachLine(ctx, src, path, func(_ int, line []byte) error { return a.readLine(line) }); err != nil {
 			return nil, err
 		}
 	}
-	w, err := a.finish()
-	if err != nil {
-		return nil, err
-	}
 	if a.guessed > 0 {
-		w.warn("%d rows state no output length and get %d tokens (default_output_length)", a.guessed, s.DefaultOutputLength)
+		found.warn("%d rows state no output length and get %d tokens (default_output_length)", a.guessed, s.DefaultOutputLength)
 	}
 	if a.early > 0 {
-		w.warn("%d first turns of a session have a delay, which has nothing to wait for and is left out", a.early)
+		found.warn("%d first turns of a session have a delay, which has nothing to wait for and is left out", a.early)
 	}
-	return w, nil
+	return a.finish()
 }
 
 // aiperfRow is one line; the seen bits tell which fields it has.
@@ -285,7 +281,7 @@ func (s *aiperfSession) follow(turn *aiperfTurn, row *aiperfRow) error {
 // finish makes the workload: sessions, or a graph where later turns have times.
 func (a *aiperf) finish() (*Workload, error) {
 	if !a.timed {
-		return a.spec.finish(a.builder, &a.rows)
+		return a.spec.finish(a.builder, a.rows)
 	}
 	zero, undated := math.Inf(1), 0
 	for _, turn := range a.turns {
@@ -312,9 +308,8 @@ func (a *aiperf) finish() (*Workload, error) {
 		b.extra = append(b.extra, extra)
 		a.builder.w.ArrivalMs[number], a.builder.w.DelayMs[number] = math.NaN(), 0
 	}
-	w, err := a.spec.finish(b, &a.rows)
-	if err == nil && undated > 0 {
-		w.warn("%d sessions have no timestamp and start at the first time of the trace", undated)
+	if undated > 0 {
+		a.rows.warn("%d sessions have no timestamp and start at the first time of the trace", undated)
 	}
-	return w, err
+	return a.spec.finish(b, a.rows)
 }

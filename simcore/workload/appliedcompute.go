@@ -13,23 +13,19 @@ import (
 type appliedCompute struct {
 	spec     TraceSpec
 	src      Source
-	rows     badRows
+	rows     *findings
 	builder  *Builder
 	nextID   uint64
 	ids      []uint64
 	sessions int32
 }
 
-func loadAppliedCompute(ctx context.Context, s TraceSpec, src Source) (*Workload, error) {
-	path, err := s.onlyFile()
-	if err != nil {
+func loadAppliedCompute(ctx context.Context, s TraceSpec, src Source, found *findings) (*Workload, error) {
+	a := appliedCompute{rows: found, spec: s, src: src, builder: NewBuilder(s.name(), s.BlockSize), nextID: 1}
+	if err := a.rows.eachLine(ctx, src, s.Paths[0], func(_ int, line []byte) error { return a.readLine(line) }); err != nil {
 		return nil, err
 	}
-	a := appliedCompute{spec: s, src: src, builder: NewBuilder(s.name(), s.BlockSize), nextID: 1}
-	if err := a.rows.eachLine(ctx, src, path, func(_ int, line []byte) error { return a.readLine(line) }); err != nil {
-		return nil, err
-	}
-	return s.finish(a.builder, &a.rows)
+	return s.finish(a.builder, a.rows)
 }
 
 // validateSharing checks the settings that say what the prompts of this format have in common.

@@ -95,15 +95,13 @@ func FuzzAppliedCompute(f *testing.F) {
 	f.Add(appliedComputeRows)
 	f.Add(`{"num_turns":1e0}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		w, err := loadText(text, func(s *TraceSpec) { s.Format = FormatAppliedCompute })
-		if err != nil {
-			return
-		}
-		for i := range w.Requests() {
-			if have, want := len(w.Hashes(i)), (int(w.Input[i])+w.BlockSize-1)/w.BlockSize; have != want {
-				t.Fatalf("request %d of %d tokens has %d ids, want %d", i, w.Input[i], have, want)
+		checkReadings(t, FormatAppliedCompute, []byte(text), func(w *Workload) {
+			for i := range w.Requests() {
+				if have, want := len(w.Hashes(i)), (int(w.Input[i])+w.BlockSize-1)/w.BlockSize; have != want {
+					t.Fatalf("request %d of %d tokens has %d ids, want %d", i, w.Input[i], have, want)
+				}
 			}
-		}
+		})
 	})
 }
 
@@ -117,5 +115,6 @@ func FuzzDelta(f *testing.F) {
 		if _, err := w.Blocks(4, true); err != nil {
 			t.Log(err)
 		}
+		checkReadings(t, FormatMooncakeDelta, []byte(text), func(*Workload) {})
 	})
 }

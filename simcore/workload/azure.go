@@ -16,20 +16,20 @@ var azureColumns = []csvColumn{
 // azure reads the Azure LLM inference traces. Times count from the first row, so that they keep the resolution of the
 // file, 100 ns.
 type azure struct {
-	rows    badRows
+	rows    *findings
 	builder *Builder
 	zero    time.Time
 	layout  string
 }
 
-func loadAzure(ctx context.Context, s TraceSpec, src Source) (*Workload, error) {
-	a := azure{builder: NewBuilder(s.name(), 0)}
-	for _, path := range s.files() {
+func loadAzure(ctx context.Context, s TraceSpec, src Source, found *findings) (*Workload, error) {
+	a := azure{rows: found, builder: NewBuilder(s.name(), 0)}
+	for _, path := range s.Paths {
 		if err := a.rows.eachCSVRow(ctx, src, path, azureColumns, a.addRow); err != nil {
 			return nil, err
 		}
 	}
-	return s.finish(a.builder, &a.rows)
+	return s.finish(a.builder, a.rows)
 }
 
 func (a *azure) addRow(row csvRow) error {

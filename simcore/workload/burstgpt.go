@@ -17,24 +17,25 @@ var burstGPTColumns = []csvColumn{
 
 // burstGPT reads the BurstGPT traces. Rows are independent requests; with session ids those of a session are its turns.
 type burstGPT struct {
-	rows    badRows
+	rows    *findings
 	builder *Builder
 	turns   turnTimes
 	failed  int
+	// sessions are the names of sessions.
+	sessions interned
 }
 
-func loadBurstGPT(ctx context.Context, s TraceSpec, src Source) (*Workload, error) {
-	b := burstGPT{builder: NewBuilder(s.name(), 0), turns: turnTimes{}}
-	for _, path := range s.files() {
+func loadBurstGPT(ctx context.Context, s TraceSpec, src Source, found *findings) (*Workload, error) {
+	b := burstGPT{rows: found, builder: NewBuilder(s.name(), 0), turns: turnTimes{}}
+	for _, path := range s.Paths {
 		if err := b.rows.eachCSVRow(ctx, src, path, burstGPTColumns, b.addRow); err != nil {
 			return nil, err
 		}
 	}
-	w, err := s.finish(b.builder, &b.rows)
-	if err == nil && b.failed > 0 {
-		w.warn("%d rows with 0 response tokens are failed requests (BurstGPT's README) and are left out", b.failed)
+	if b.failed > 0 {
+		found.warn("%d rows with 0 response tokens are failed requests (BurstGPT's README) and are left out", b.failed)
 	}
-	return w, err
+	return s.finish(b.builder, found)
 }
 
 func (b *burstGPT) addRow(row csvRow) error {
@@ -42,7 +43,7 @@ func (b *burstGPT) addRow(row csvRow) error {
 	if err != nil {
 		return err
 	}
-	r := Request{Session: row.fields[3]}
+	r := Request{Session: b.sessions.same([]byte(row.fields[3]))} // a field is a part of its row, which would be kept with it
 	if r.Input, err = row.tokens(1); err != nil {
 		return err
 	}

@@ -23,20 +23,15 @@ type tokenRun struct {
 }
 
 // loadDelta reads Mooncake rows that state only the new tokens of each turn (spec/workloads.md §1.2).
-func loadDelta(ctx context.Context, s TraceSpec, src Source) (*Workload, error) {
-	path, err := s.onlyFile()
-	if err != nil {
-		return nil, err
-	}
-	s.Paths, s.Path = nil, path
-	m := newMooncake(s, src)
+func loadDelta(ctx context.Context, s TraceSpec, src Source, found *findings) (*Workload, error) {
+	m := newMooncake(s, src, found)
 	if err := m.read(ctx); err != nil {
 		return nil, err
 	}
 	if !m.builder.multiTurn {
-		return s.finish(m.builder, &m.rows)
+		return s.finish(m.builder, found)
 	}
-	if err := m.rows.err(); err != nil {
+	if err := found.err(); err != nil {
 		return nil, err
 	}
 	return m.builder.buildTranscripts()

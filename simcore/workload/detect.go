@@ -20,11 +20,16 @@ const detectionBytes = 1 << 16
 // detect tells the format of a trace by the beginning of its first file with content, and how it shows. What is read of
 // a pipe to find out is kept for the loader.
 func (s *Source) detect(ctx context.Context, paths []string) (format, shown string, err error) {
+	var problems []string
 	for _, path := range paths {
 		if info, err := s.stat(ctx, path); err == nil && info.Folder {
 			return s.detectFolder(ctx, path)
 		}
 		head, err := s.peek(ctx, path)
+		if damage := (*readError)(nil); errors.As(err, &damage) && ctx.Err() == nil {
+			problems = append(problems, fmt.Sprintf("%s:%d: %v", path, damage.line+1, damage))
+			continue
+		}
 		if err != nil {
 			return "", "", err
 		}
@@ -37,23 +42,26 @@ func (s *Source) detect(ctx context.Context, paths []string) (format, shown stri
 		}
 		return format, fmt.Sprintf("%s is read as %s: %s", files.Base(path), format, shown), nil
 	}
-	return "", "", fmt.Errorf("trace file %s did not contain any requests", strings.Join(paths, ", "))
+	if len(problems) == 0 {
+		problems = append(problems, fmt.Sprintf("trace file %s did not contain any requests", listed(paths)))
+	}
+	return "", "", &TraceError{Problems: problems[:min(len(problems), maxTraceProblems)], More: max(0, len(problems)-maxTraceProblems)}
 }
 
-// detectFolder looks into the first file of a folder; only WEKA traces are read from folders.
+// detectFolder looks into the first file of a folder, and refuses formats that are not read from folders.
 func (s *Source) detectFolder(ctx context.Context, folder string) (format, shown string, err error) {
-	corpus, err := s.wekaFiles(ctx, []string{folder})
+	found, err := s.filesIn(ctx, []string{folder}, InFolder)
 	if err != nil {
 		return "", "", err
 	}
-	head, err := s.peek(ctx, corpus[0])
-	if err != nil {
-		return "", "", err
+	if lines := slices.DeleteFunc(slices.Clone(found), func(path string) bool { return !isJSONLines(path) }); len(lines) > 0 {
+		found = lines // what else lies there may be about the trace
 	}
-	if format, shown = detectFormat(head); format != FormatWeka {
-		return "", "", fmt.Errorf("trace folder %s: %s: %s; only %s traces are read from folders, so name the files in it", folder, corpus[0], shown, FormatWeka)
+	format, shown, err = s.detect(ctx, found)
+	if err == nil && !(TraceSpec{Format: format}).MayBeFolder() {
+		err = fmt.Errorf("trace folder %s: %s; only %s and %s traces are read from folders, so name the files in it", folder, shown, FormatDynamo, FormatWeka)
 	}
-	return format, fmt.Sprintf("%s is read as %s: %s", folder, format, shown), nil
+	return format, shown, err
 }
 
 // peek returns the first bytes of a file and leaves it to the next open.
@@ -66,7 +74,7 @@ func (s *Source) peek(ctx context.Context, path string) ([]byte, error) {
 	head, err := buffered.Peek(detectionBytes)
 	if err != nil && !errors.Is(err, io.EOF) && len(head) == 0 {
 		file.Close()
-		return nil, fmt.Errorf("trace file %s: cannot be read past line 0: %w", path, describeRead(err))
+		return nil, fmt.Errorf("trace file %s: %w", path, &readError{0, describeRead(err)})
 	}
 	if s.peeked == nil {
 		s.peeked = map[string]io.ReadCloser{}
@@ -120,6 +128,7 @@ var formatSigns = []struct {
 	{FormatAgenticMooncake, []string{"not_before_ms", "dependencies", "play_id", "wait_for", "tool_wait_ms", "prefix_reset", "branches"}},
 	{FormatAppliedCompute, []string{"num_turns", "input_prompt_length", "tool_call_latency"}},
 	{FormatWeka, []string{"requests"}},
+	{FormatAgenticMooncake, []string{"hash_id_scope"}}, // of a header without a row
 	{FormatQwenBailian, []string{"chat_id", "parent_chat_id"}},
 	{FormatAIPerf, []string{"text_input", "messages", "payload"}},
 	{FormatMooncake, []string{"hash_ids"}},

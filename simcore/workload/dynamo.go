@@ -3,7 +3,6 @@ package workload
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,20 +28,11 @@ type dynamoCapture struct {
 	models      interned
 	runs        []Segment // of block names, see dynamoRequest.prompt
 
-	rows     badRows
-	warnings []string
-	partial  bool // records were left out
-	record   dynamoRecord
+	rows   *findings
+	record dynamoRecord
 
-	files          []capturedFile
 	notRecords     int // lines that are no objects
 	firstNotRecord place
-}
-
-// capturedFile says what one of the files holds.
-type capturedFile struct {
-	records int
-	cut     bool // it ends too early, or in what can't be read
 }
 
 // place is a line of one of the files.
@@ -84,49 +74,21 @@ type dynamoTool struct {
 	child, source, consumer string // what the agent's harness says about a subagent
 }
 
-// loadDynamo reads a Dynamo request trace, in any number of plain or compressed files in any order.
-func loadDynamo(ctx context.Context, s TraceSpec, src Source) (*Workload, error) {
-	c, err := readDynamo(ctx, s, src)
-	if err != nil {
-		return nil, err
-	}
-	w, err := c.workload()
-	if err != nil {
-		return nil, err
-	}
-	w.Warnings, w.Partial = c.warnings, c.partial
-	return w, nil
-}
-
-// readDynamo reads the files and checks them against each other. Damage that the spec's settings do not allow is an
-// error.
-func readDynamo(ctx context.Context, s TraceSpec, src Source) (*dynamoCapture, error) {
-	c, err := scanDynamo(ctx, s, src)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.rows.err(); err != nil {
-		return nil, err
-	}
-	if len(c.requests) == 0 {
-		return nil, errors.New(c.nothing())
-	}
-	return c, nil
-}
-
-// scanDynamo reads the files and collects what is wrong with them; the error is of files that can't be opened.
-func scanDynamo(ctx context.Context, s TraceSpec, src Source) (*dynamoCapture, error) {
+// loadDynamo reads a Dynamo request trace, in any number of plain or compressed files in any order, and checks the files
+// against each other.
+func loadDynamo(ctx context.Context, s TraceSpec, src Source, found *findings) (*Workload, error) {
 	c := &dynamoCapture{
-		spec: s, src: src, byID: map[string]int32{}, byName: map[string]int32{}, unfinished: map[string]place{},
+		spec: s, src: src, rows: found, byID: map[string]int32{}, byName: map[string]int32{}, unfinished: map[string]place{},
 	}
-	for i, path := range s.files() {
-		if err := c.readFile(ctx, int32(i), path); err != nil {
+	for i, path := range s.Paths {
+		err := found.eachLine(ctx, src, path, func(number int, line []byte) error {
+			return c.readLine(place{int32(i), int32(number)}, line)
+		})
+		if err != nil {
 			return nil, err
 		}
 	}
-	for _, gap := range src.shardGaps(ctx, s.files()) {
-		c.doubt("%s", gap)
-	}
+	found.tools = len(c.tools)
 	c.sort()
 	c.checkContexts()
 	c.checkSessions()
@@ -136,75 +98,25 @@ func scanDynamo(ctx context.Context, s TraceSpec, src Source) (*dynamoCapture, e
 		if n := c.notRecords - 1; n > 0 {
 			more = fmt.Sprintf(", as are %d more", n)
 		}
-		c.warn("%s: this line holds no record and is passed over%s", c.show(c.firstNotRecord), more)
+		found.warn("%s: this line holds no record and is passed over%s", c.show(c.firstNotRecord), more)
 	}
-	return c, nil
-}
-
-// nothing says that there is no request.
-func (c *dynamoCapture) nothing() string {
-	return fmt.Sprintf("trace file %s has no request_end records with replay fields", strings.Join(c.spec.files(), ", "))
-}
-
-func (c *dynamoCapture) readFile(ctx context.Context, file int32, path string) error {
-	before := len(c.requests)
-	c.files = append(c.files, capturedFile{})
-	err := c.rows.eachLine(ctx, c.src, path, func(number int, line []byte) error {
-		at := place{file, int32(number)}
-		err := c.readLine(at, line)
-		if err != nil && c.spec.Salvage {
-			c.leaveOut("%s: %v", c.show(at), err)
-			return nil
-		}
-		return err
-	})
-	var damage *readError
-	if !errors.As(err, &damage) || ctx.Err() != nil {
-		return err
+	if err := found.err(); err != nil {
+		return nil, err
 	}
-	c.files[file].cut = true
-	good := len(c.requests) - before
-	if c.spec.Salvage {
-		c.leaveOut("%s: %v (good requests before it, which are replayed: %d)", path, damage, good)
-		return nil
+	if len(c.requests) == 0 {
+		return nil, s.nothing(found, "has no request_end records with replay fields")
 	}
-	c.rows.add(path, damage.line+1, fmt.Errorf("%w (good requests before it: %d; --salvage replays them)", damage.err, good))
-	return nil
+	return c.workload()
 }
 
 // show is a place as people read it.
 func (c *dynamoCapture) show(at place) string {
-	return fmt.Sprintf("%s:%d", c.spec.files()[at.file], at.line)
+	return fmt.Sprintf("%s:%d", c.spec.Paths[at.file], at.line)
 }
 
-func (c *dynamoCapture) warn(format string, args ...any) {
-	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
-}
-
-// doubt notes what makes the capture look incomplete: a warning, or an error for strict readers.
-func (c *dynamoCapture) doubt(format string, args ...any) {
-	if !c.spec.Strict {
-		c.warn(format, args...)
-	} else if len(c.rows.problems) < maxTraceProblems {
-		c.rows.problems = append(c.rows.problems, fmt.Sprintf(format, args...))
-	} else {
-		c.rows.more++
-	}
-}
-
-// leaveOut notes a record that can't be used.
-func (c *dynamoCapture) leaveOut(format string, args ...any) {
-	c.partial = true
-	c.warn("left out: "+format, args...)
-}
-
-// problem notes what no replay can do with, unless salvaging leaves it out.
+// problem notes what no replay can do with.
 func (c *dynamoCapture) problem(at place, format string, args ...any) {
-	if c.spec.Salvage {
-		c.leaveOut("%s: %s", c.show(at), fmt.Sprintf(format, args...))
-		return
-	}
-	c.rows.add(c.spec.files()[at.file], int(at.line), fmt.Errorf(format, args...))
+	c.rows.add(c.spec.Paths[at.file], int(at.line), fmt.Errorf(format, args...))
 }
 
 func (c *dynamoCapture) readLine(at place, data []byte) error {
@@ -241,7 +153,6 @@ func (c *dynamoCapture) passOver(at place) error {
 }
 
 func (c *dynamoCapture) addRecord(at place, r *dynamoRecord) error {
-	c.files[at.file].records++
 	if !r.has(hasSchema) {
 		return &fieldError{field: "schema", message: "is missing; every record of a Dynamo request trace has " + dynamoSchema}
 	}
@@ -435,20 +346,45 @@ func (c *dynamoCapture) sort() {
 	}
 }
 
-// checkContexts finds requests that belong to sessions beside others that do not; a capture has one kind.
+// checkContexts finds requests of sessions and requests without one in one file. A capture keeps each kind in files of its own,
+// so where they are mixed some have lost their session; salvaging takes them for requests without one.
 func (c *dynamoCapture) checkContexts() {
-	alone := slices.IndexFunc(c.requests, func(r dynamoRequest) bool { return r.session == noSession })
-	other := slices.IndexFunc(c.requests, func(r dynamoRequest) bool { return r.session != noSession })
-	if alone >= 0 && other >= 0 {
-		at := c.requests[alone].at
-		c.rows.add(c.spec.files()[at.file], int(at.line), &fieldError{field: "agent_context",
-			message: fmt.Sprintf("is missing, but %s has one; a replay can't mix requests with and without; replay the files of each kind by themselves (servegrid capture calls those without NAME-alone)", c.show(c.requests[other].at))})
+	type kinds struct{ alone, inSession int32 }
+	perFile := make([]kinds, len(c.spec.Paths))
+	for i := range perFile {
+		perFile[i] = kinds{noRequest, noRequest}
+	}
+	for i := range c.requests {
+		file := c.requests[i].at.file
+		if c.src.Rules.OneKindOfRequests {
+			file = 0
+		}
+		of := &perFile[file].inSession
+		if c.requests[i].session == noSession {
+			of = &perFile[file].alone
+		}
+		if *of == noRequest {
+			*of = int32(i)
+		}
+	}
+	for _, k := range perFile {
+		if k.alone == noRequest || k.inSession == noRequest {
+			continue
+		}
+		at, other := c.requests[k.alone].at, c.show(c.requests[k.inSession].at)
+		if c.rows.salvage && !c.src.Rules.OneKindOfRequests {
+			c.rows.doubt("%s: agent_context is missing, but %s has one; requests without are replayed at their recorded times", c.show(at), other)
+			continue
+		}
+		c.rows.fatal = true
+		c.rows.add(c.spec.Paths[at.file], int(at.line), &fieldError{field: "agent_context",
+			message: fmt.Sprintf("is missing, but %s has one; put requests without a session into files of their own, or take them at their recorded times with --salvage", other)})
 	}
 }
 
 // agentic reports whether requests belong to sessions.
 func (c *dynamoCapture) agentic() bool {
-	return len(c.requests) > 0 && c.requests[0].session != noSession
+	return slices.ContainsFunc(c.requests, func(r dynamoRequest) bool { return r.session != noSession })
 }
 
 // checkSessions looks for sessions of which only children or tools speak.
@@ -461,11 +397,11 @@ func (c *dynamoCapture) checkSessions() {
 		switch {
 		case len(session.requests) > 0:
 			if parent := session.parent; parent != noSession && len(c.sessions[parent].requests) == 0 {
-				c.doubt("%s: parent_session_id is %s: no request of that session was captured, so session %s starts at its recorded time",
+				c.rows.doubt("%s: parent_session_id is %s: no request of that session was captured, so session %s starts at its recorded time",
 					c.show(session.parentAt), shortened(c.sessions[parent].name), shortened(session.name))
 			}
 		case len(session.tools) > 0:
-			c.doubt("%s: a tool call of session %s: no request of that session was captured", c.show(c.tools[session.tools[0]].at), shortened(session.name))
+			c.rows.doubt("%s: a tool call of session %s: no request of that session was captured", c.show(c.tools[session.tools[0]].at), shortened(session.name))
 		}
 	}
 }
@@ -478,9 +414,9 @@ func (c *dynamoCapture) checkUnfinished() {
 	})
 	for i, what := range open {
 		if i == maxTraceProblems {
-			c.doubt("and %d more requests and tool calls that never end", len(open)-i)
+			c.rows.doubt("and %d more requests and tool calls that never end", len(open)-i)
 			break
 		}
-		c.doubt("%s: %s begins here and never ends: it was cancelled, or the capture was cut off", c.show(c.unfinished[what]), what)
+		c.rows.doubt("%s: %s begins here and never ends: it was cancelled, or the capture was cut off", c.show(c.unfinished[what]), what)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -166,8 +167,8 @@ func TestDynamoFixtures(t *testing.T) {
 		{"dy_emptysess.jsonl", nil, "", 0, "dy_emptysess.jsonl:1: agent_context.session_id: must not be empty"},
 		{"dy_emptysess.jsonl", nil, rules.Dynamo13, 2, ""},
 		{"dy_evt.jsonl", nil, "", 0, `dy_evt.jsonl:1: event_type is "request_start": is not supported`},
-		{"dy_garbage_tail.jsonl.gz", nil, "", 0, "dy_garbage_tail.jsonl.gz:2: the compressed stream is cut off; get the whole file (good requests before it: 1; --salvage replays them)"},
-		{"dy_garbage_tail.jsonl.gz", salvage, "", 1, "good requests before it, which are replayed: 1"},
+		{"dy_garbage_tail.jsonl.gz", nil, "", 0, "dy_garbage_tail.jsonl.gz:2: cannot be read past line 1: the compressed stream is cut off; get the whole file (good records before it: 1; --salvage keeps them)"},
+		{"dy_garbage_tail.jsonl.gz", salvage, "", 1, "good records before it: 1; they are kept"},
 		{"dy_gz_named_plain.jsonl", nil, "", 2, ""},
 		{"dy_hashcount.jsonl", nil, "", 0, "dy_hashcount.jsonl:1: request.replay.input_length is 65: needs 2 input_sequence_hashes of 64 tokens each, there are 1"},
 		{"dy_in0.jsonl", nil, "", 0, "dy_in0.jsonl:1: request.replay.input_length is 0: must be from 1"},
@@ -188,10 +189,10 @@ func TestDynamoFixtures(t *testing.T) {
 		{"dy_plain_named_gz.jsonl.gz", nil, "", 1, ""},
 		{"dy_schema.jsonl", nil, "", 0, `dy_schema.jsonl:1: schema is "dynamo.request.trace.v2": is not supported`},
 		{"dy_schema_agentv1.jsonl", nil, "", 0, `dy_schema_agentv1.jsonl:1: schema is "dynamo.agent.trace.v1": is not supported`},
-		{"dy_trunc.jsonl.gz", nil, "", 0, "dy_trunc.jsonl.gz:3: the compressed stream is cut off; get the whole file (good requests before it: 1; --salvage replays them)"},
-		{"dy_trunc.jsonl.gz", salvage, "", 1, "good requests before it, which are replayed: 1"},
-		{"dy_trunc_member.jsonl.gz", nil, "", 0, "dy_trunc_member.jsonl.gz:3: the compressed stream is cut off; get the whole file (good requests before it: 2; --salvage replays them)"},
-		{"dy_trunc_member.jsonl.gz", salvage, "", 2, "good requests before it, which are replayed: 2"},
+		{"dy_trunc.jsonl.gz", nil, "", 0, "dy_trunc.jsonl.gz:3: cannot be read past line 2: the compressed stream is cut off; get the whole file (good records before it: 2; --salvage keeps them)"},
+		{"dy_trunc.jsonl.gz", salvage, "", 1, "good records before it: 2; they are kept"},
+		{"dy_trunc_member.jsonl.gz", nil, "", 0, "dy_trunc_member.jsonl.gz:3: cannot be read past line 2: the compressed stream is cut off; get the whole file (good records before it: 2; --salvage keeps them)"},
+		{"dy_trunc_member.jsonl.gz", salvage, "", 2, "good records before it: 2; they are kept"},
 	} {
 		name := fmt.Sprintf("%s %s %v", test.files, test.compat, test.change != nil)
 		spec := dynamoSpec(strings.Fields(test.files)...)
@@ -350,6 +351,55 @@ func TestDynamoLinkProblems(t *testing.T) {
 	_, err := loadTrace(t, dynamoFile(t, with(`{"source_request_id":"p2","consumer_request_id":"p1","child_session_id":"k"}`)...), rules.Dynamo13)
 	if err == nil || !strings.Contains(err.Error(), "cycle detected among 3 requests") {
 		t.Errorf("a cycle gives %v", err)
+	}
+}
+
+// A capture's folder is one trace: requests without a session, which are in files of their own, start at their recorded times beside
+// the sessions, and what else lies in the folder does not count.
+func TestCaptureFolder(t *testing.T) {
+	agents := dynamoRow("p1", "p", "", 1000, 1100) + dynamoRow("k1", "k", "p", 1150, 1200) + dynamoRow("p2", "p", "", 1300, 1400)
+	alone := dynamoRow("x", "", "", 950, 2000) + dynamoRow("y", "", "", 1250, 1260)
+	folder := t.TempDir()
+	for name, text := range map[string]string{"c.000000.jsonl": agents, "c-alone.000000.jsonl.gz": gzipped(t, alone), "checked.json": "{}", "notes.txt": "x"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spec := DefaultTraceSpec()
+	spec.Path, spec.Strict = folder, true
+	w, err := loadTrace(t, spec, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]float64{"x": 0, "p1": 50, "k1": 50 + 150, "y": 300, "p2": 50 + 150 + 10 + 100}
+	if got := releases(w, func(int) float64 { return 10 }); !maps.Equal(got, want) {
+		t.Errorf("released at %v, want %v", got, want)
+	}
+	if w.Requests() != 5 || w.Sessions() != 4 || w.Graph.Plays() != 3 || w.Name != filepath.Base(folder) || !spec.MayBeFolder() {
+		t.Errorf("%s has %d requests in %d sessions and %d plays", w.Name, w.Requests(), w.Sessions(), w.Graph.Plays())
+	}
+	// The same as both files, in any order.
+	spec.Path, spec.Paths = "", []string{filepath.Join(folder, "c.000000.jsonl"), filepath.Join(folder, "c-alone.000000.jsonl.gz")}
+	if named, err := loadTrace(t, spec, ""); err != nil || named.Digest() != w.Digest() {
+		t.Errorf("both files by name are another trace: %v", err)
+	}
+	// The reference has one kind.
+	spec.Format = FormatDynamo
+	if _, err := loadTrace(t, spec, rules.Dynamo13); err == nil || !strings.Contains(err.Error(), "c-alone.000000.jsonl.gz:1: agent_context: is missing, but ") {
+		t.Errorf("compat dynamo-1.3: %v", err)
+	}
+	spec.Strict, spec.Salvage = false, true
+	if _, err := loadTrace(t, spec, rules.Dynamo13); err == nil {
+		t.Error("compat dynamo-1.3: salvaging takes both kinds")
+	}
+	// In one file they are mixed up, which salvaging takes as it is.
+	mixed := dynamoFile(t, agents, alone)
+	if _, err := loadTrace(t, mixed, ""); err == nil || !strings.Contains(err.Error(), ":4: agent_context: is missing") {
+		t.Errorf("a mixed file: %v", err)
+	}
+	mixed.Salvage = true
+	if salvaged, err := loadTrace(t, mixed, ""); err != nil || salvaged.Digest() != w.Digest() || salvaged.Partial {
+		t.Errorf("a salvaged mixed file: %v", err)
 	}
 }
 

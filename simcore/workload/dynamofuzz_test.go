@@ -49,31 +49,54 @@ func FuzzDynamo(f *testing.F) {
 			return w, err
 		}
 		plain, refused := load("", nil)
-		strict, strictErr := load("", func(s *TraceSpec) { s.Strict = true })
-		salvaged, salvageErr := load("", func(s *TraceSpec) { s.Salvage = true })
 		_, _ = load(rules.Dynamo13, func(s *TraceSpec) { s.Salvage = true })
 		floored, flooredErr := load("", func(s *TraceSpec) {
 			s.Pacing, s.SpawnTrigger, s.JoinDelay = PacingWithFloor, SpawnCompletion, JoinNone
 		})
-		if strictErr == nil && (refused != nil || strict.Digest() != plain.Digest()) {
-			t.Errorf("strict reading accepts it, plain does not, or reads something else: %v", refused)
-		}
-		if refused == nil && (salvageErr != nil || salvaged.Digest() != plain.Digest() || salvaged.Partial) {
-			t.Errorf("salvaging changes a sound trace: %v", salvageErr)
-		}
+		checkReadings(t, FormatDynamo, data, func(w *Workload) { checkWorkload(t, w); checkCapturedGraph(t, w) })
 		if (flooredErr == nil) != (refused == nil) {
 			t.Errorf("pacing decides what is accepted: %v, %v", refused, flooredErr)
 		}
 		if floored != nil && floored.Requests() != plain.Requests() {
 			t.Errorf("%d requests with floors, %d without", floored.Requests(), plain.Requests())
 		}
-		s := DefaultTraceSpec()
-		s.Path, s.Format = "-", FormatDynamo
-		check, err := s.Check(context.Background(), Source{Stdin: bytes.NewReader(data)})
-		if err == nil && check.Sound() != (strictErr == nil) {
-			t.Errorf("the check finds %q, strict reading says %v", check.Problems, strictErr)
-		}
 	})
+}
+
+// checkReadings reads a trace as it is, strictly and salvaging: the last two must not change what is sound, and what is salvaged
+// must be sound too. A check finds what strict reading refuses, and counts what salvaging keeps.
+func checkReadings(t *testing.T, format string, data []byte, checkLoaded func(*Workload)) {
+	t.Helper()
+	load := func(strict, salvage bool) (*Workload, error) {
+		s := DefaultTraceSpec()
+		s.Path, s.Format, s.Strict, s.Salvage = "-", format, strict, salvage
+		w, err := Spec{Trace: &s}.Load(context.Background(), Source{Stdin: bytes.NewReader(data)})
+		if err == nil {
+			checkLoaded(w)
+		}
+		return w, err
+	}
+	plain, refused := load(false, false)
+	strict, strictErr := load(true, false)
+	salvaged, salvageErr := load(false, true)
+	if strictErr == nil && (refused != nil || strict.Digest() != plain.Digest()) {
+		t.Errorf("strict reading accepts it, plain does not, or reads something else: %v", refused)
+	}
+	if refused == nil && (salvageErr != nil || salvaged.Digest() != plain.Digest() || salvaged.Partial) {
+		t.Errorf("salvaging changes a sound trace: %v", salvageErr)
+	}
+	s := DefaultTraceSpec()
+	s.Path, s.Format = "-", format
+	check, err := s.Check(context.Background(), Source{Stdin: bytes.NewReader(data)})
+	if err != nil {
+		return
+	}
+	if check.Sound() != (strictErr == nil) {
+		t.Errorf("the check finds %q, strict reading says %v", check.Problems, strictErr)
+	}
+	if salvageErr == nil && check.Requests != salvaged.Requests() {
+		t.Errorf("the check counts %d requests, salvaging keeps %d", check.Requests, salvaged.Requests())
+	}
 }
 
 // checkCapturedGraph checks that all times of a graph are in range, and that everything can be released, whatever takes how long.

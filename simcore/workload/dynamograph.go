@@ -70,7 +70,11 @@ func (c *dynamoCapture) graph(order []int32) (*Workload, error) {
 			b.AddEdge(to, clock.edge(r, w, number[w.from]))
 		}
 	}
-	return b.Build()
+	w, err := b.Build()
+	return w, b.noteCycles(c.rows, err, "request.request_id", func(number int32) (string, int) {
+		at := c.requests[order[number]].at
+		return c.spec.Paths[at.file], int(at.line)
+	})
 }
 
 // dynamoWait is a request that another one waits for.
@@ -145,7 +149,7 @@ func (l *dynamoLinks) linkTurns(session *dynamoSession) {
 	if overlaps == 0 {
 		return
 	}
-	c.warn("session %s: %d of its requests begin before the one before them has ended", shortened(session.name), overlaps)
+	c.rows.warn("session %s: %d of its requests begin before the one before them has ended", shortened(session.name), overlaps)
 	if !c.src.Rules.SharedDependencyDelay {
 		l.linkBarriers(session)
 	}
@@ -293,8 +297,10 @@ func (k *dynamoClock) request(number int32, waits []dynamoWait) GraphRequest {
 	r := &k.c.requests[number]
 	start := float64(r.startMs - k.zeroMs)
 	added := GraphRequest{NotBeforeMs: math.Inf(-1), RecordedStartMs: start, RecordedEndMs: float64(r.endMs - k.zeroMs), Model: r.model}
-	if parent := k.c.sessions[r.session].parent; parent != noSession {
-		added.ParentSession = k.c.sessions[parent].name
+	if r.session != noSession {
+		if parent := k.c.sessions[r.session].parent; parent != noSession {
+			added.ParentSession = k.c.sessions[parent].name
+		}
 	}
 	if len(waits) == 0 || k.floored {
 		added.NotBeforeMs = start

@@ -302,6 +302,8 @@ func TestDetectFormat(t *testing.T) {
 		{`{"input_length": 3, "output_length": 1}`, FormatAIPerf},
 		{`{"turn": 1, "parent_chat_id"`, ""},
 		{`{"turn": 1, "parent_chat_id": -`, FormatQwenBailian},
+		{agenticHeaderLine, FormatAgenticMooncake},
+		{`{"id":"a","hash_id_scope":"local","requests":[`, FormatWeka},
 		{"\ufeffTIMESTAMP,ContextTokens,GeneratedTokens", FormatAzure},
 		{"Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,", FormatBurstGPT},
 		{"a,b\n", ""}, {"[1]", ""}, {"\x00", ""}, {"{", ""}, {"", ""},
@@ -408,6 +410,7 @@ func FuzzFlatFormats(f *testing.F) {
 			} else if w != nil || err.Error() == "" {
 				t.Errorf("%s: a workload comes with the error %q", format, err)
 			}
+			checkReadings(t, format, data, func(w *Workload) { checkFlat(t, w) })
 		}
 	})
 }

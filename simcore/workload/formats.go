@@ -55,13 +55,26 @@ const DefaultTraceBlockSize = 512
 // traceFormat is a format that can be read.
 type traceFormat struct {
 	name string
+	// from says what its paths may name.
+	from traceSource
 	// load reads the files of a spec whose settings are complete.
-	load func(ctx context.Context, s TraceSpec, src Source) (*Workload, error)
+	// What is wrong with rows is noted in found, and left out of the workload if that salvages.
+	load func(ctx context.Context, s TraceSpec, src Source, found *findings) (*Workload, error)
 	// blockSize is that of a spec which gives none, in tokens; 0 when files say it themselves or have no blocks.
 	blockSize int
-	// uses names the settings, besides files and format, that the format knows.
+	// uses names the settings that the format knows, besides those that all know: files, format, strict and salvage.
 	uses []string
 }
+
+// traceSource is what the paths of a trace may name.
+type traceSource uint8
+
+const (
+	fromOneFile traceSource = iota
+	fromFiles
+	// fromFolders is from files, and from folders with such files.
+	fromFolders
+)
 
 // graphSettings say when requests that wait for others start.
 var graphSettings = []string{"pacing", "spawn_trigger", "join_delay"}
@@ -69,16 +82,16 @@ var graphSettings = []string{"pacing", "spawn_trigger", "join_delay"}
 // traceFormats are the formats in the order in which people see them.
 func traceFormats() []traceFormat {
 	return []traceFormat{
-		{FormatMooncake, loadMooncake, DefaultTraceBlockSize, []string{"block_size"}},
-		{FormatDynamo, loadDynamo, 0, append([]string{"block_size", "strict", "salvage"}, graphSettings...)},
-		{FormatWeka, loadWeka, 0, append([]string{"block_size", "nested_timestamp_basis"}, graphSettings...)},
-		{FormatMooncakeDelta, loadDelta, DefaultTraceBlockSize, []string{"block_size"}},
-		{FormatAgenticMooncake, loadAgentic, 0, append([]string{"block_size"}, graphSettings...)},
-		{FormatAppliedCompute, loadAppliedCompute, DefaultTraceBlockSize, []string{"block_size", "shared_prefix_ratio", "prefix_groups"}},
-		{FormatAIPerf, loadAIPerf, DefaultTraceBlockSize, []string{"block_size", "characters_per_token", "default_output_length"}},
-		{FormatAzure, loadAzure, 0, nil},
-		{FormatBurstGPT, loadBurstGPT, 0, nil},
-		{FormatQwenBailian, loadQwen, DefaultQwenBlockSize, []string{"block_size"}},
+		{FormatMooncake, fromFiles, loadMooncake, DefaultTraceBlockSize, []string{"block_size"}},
+		{FormatDynamo, fromFolders, loadDynamo, 0, append([]string{"block_size"}, graphSettings...)},
+		{FormatWeka, fromFolders, loadWeka, 0, append([]string{"block_size", "nested_timestamp_basis"}, graphSettings...)},
+		{FormatMooncakeDelta, fromOneFile, loadDelta, DefaultTraceBlockSize, []string{"block_size"}},
+		{FormatAgenticMooncake, fromOneFile, loadAgentic, 0, append([]string{"block_size"}, graphSettings...)},
+		{FormatAppliedCompute, fromOneFile, loadAppliedCompute, DefaultTraceBlockSize, []string{"block_size", "shared_prefix_ratio", "prefix_groups"}},
+		{FormatAIPerf, fromFiles, loadAIPerf, DefaultTraceBlockSize, []string{"block_size", "characters_per_token", "default_output_length"}},
+		{FormatAzure, fromFiles, loadAzure, 0, nil},
+		{FormatBurstGPT, fromFiles, loadBurstGPT, 0, nil},
+		{FormatQwenBailian, fromFiles, loadQwen, DefaultQwenBlockSize, []string{"block_size"}},
 	}
 }
 
@@ -150,7 +163,10 @@ func findFormat(name string) (traceFormat, bool) {
 }
 
 // MayBeFolder reports whether a path of the trace may be that of a folder with its files.
-func (s TraceSpec) MayBeFolder() bool { return s.Format == FormatWeka || s.Format == FormatAuto }
+func (s TraceSpec) MayBeFolder() bool {
+	format, known := findFormat(s.Format)
+	return !known || format.from == fromFolders
+}
 
 // files lists the trace's files in order.
 func (s TraceSpec) files() []string {
@@ -171,6 +187,11 @@ func (s TraceSpec) name() string {
 }
 
 func (s TraceSpec) load(ctx context.Context, src Source) (*Workload, error) {
+	return s.read(ctx, src, &findings{salvage: s.Salvage, strict: s.Strict})
+}
+
+// read loads the trace and notes what it finds.
+func (s TraceSpec) read(ctx context.Context, src Source, found *findings) (*Workload, error) {
 	var shown string
 	if s.Format == FormatAuto {
 		var err error
@@ -179,19 +200,32 @@ func (s TraceSpec) load(ctx context.Context, src Source) (*Workload, error) {
 		}
 	}
 	defer src.closePeeked()
+	found.format = s.Format
 	format, _ := findFormat(s.Format)
-	given := s.given()
+	given, name := s.given(), s.name()
 	if s.BlockSize == 0 {
 		s.BlockSize = format.blockSize
 	}
-	w, err := format.load(ctx, s, src)
+	if err := s.list(ctx, src, format.from); err != nil {
+		return nil, err
+	}
+	if format.from != fromOneFile {
+		for _, gap := range src.shardGaps(ctx, s.Paths) {
+			found.doubt("%s", gap)
+		}
+	}
+	w, err := format.load(ctx, s, src, found)
 	if err != nil {
 		if shown != "" && s.Format != FormatMooncake {
 			err = fmt.Errorf("%w\n(%s; another format can be named)", err, shown)
 		}
 		return nil, err
 	}
-	w.Format, w.Detected = s.Format, shown
+	w.Name, w.Format, w.Detected = name, s.Format, shown
+	w.Warnings = found.warnings
+	if found.salvage && len(found.problems) > 0 {
+		w.Partial, w.Warnings = true, append(w.Warnings, found.leftOut()...)
+	}
 	for _, setting := range given {
 		if src.Rules.SilentTraceSettings {
 			break
@@ -205,7 +239,27 @@ func (s TraceSpec) load(ctx context.Context, src Source) (*Workload, error) {
 	return w, nil
 }
 
-// given names the settings, besides files and format, that are not the default.
+// list puts the files that the paths name into Paths, those in folders included.
+func (s *TraceSpec) list(ctx context.Context, src Source, from traceSource) error {
+	paths := s.files()
+	if from == fromFolders {
+		var err error
+		kind := InFolder
+		if s.Format == FormatDynamo {
+			kind = isJSONLines // what lies beside a capture is none of it
+		}
+		if paths, err = src.filesIn(ctx, paths, kind); err != nil {
+			return err
+		}
+	}
+	if from == fromOneFile && len(paths) != 1 {
+		return fmt.Errorf("format %s requires exactly one trace file, and %d are given", s.Format, len(paths))
+	}
+	s.Path, s.Paths = "", paths
+	return nil
+}
+
+// given names the settings that not all formats know and that are not the default.
 func (s TraceSpec) given() []string {
 	standard := DefaultTraceSpec()
 	var names []string
@@ -218,8 +272,6 @@ func (s TraceSpec) given() []string {
 		{"spawn_trigger", s.SpawnTrigger != ""},
 		{"join_delay", s.JoinDelay != ""},
 		{"nested_timestamp_basis", s.NestedTimestampBasis != ""},
-		{"strict", s.Strict},
-		{"salvage", s.Salvage},
 		{"shared_prefix_ratio", s.SharedPrefixRatio != 0},
 		{"prefix_groups", s.PrefixGroups != 0},
 		{"characters_per_token", s.CharactersPerToken != 0 && s.CharactersPerToken != standard.CharactersPerToken},
@@ -239,15 +291,29 @@ type workloadBuilder interface {
 }
 
 // finish makes the workload of what a loader has read, unless something was wrong with the rows.
-func (s TraceSpec) finish(builder workloadBuilder, rows *badRows) (*Workload, error) {
-	if err := rows.err(); err != nil {
+func (s TraceSpec) finish(builder workloadBuilder, found *findings) (*Workload, error) {
+	if err := found.err(); err != nil {
 		return nil, err
 	}
-	w, err := builder.Build()
-	if err != nil && builder.Requests() == 0 {
-		return nil, fmt.Errorf("trace file %s did not contain any requests", strings.Join(s.files(), ", "))
+	if builder.Requests() == 0 {
+		return nil, s.nothing(found, "did not contain any requests")
 	}
-	return w, err
+	return builder.Build()
+}
+
+// nothing says that no request was found, and what was instead.
+func (s TraceSpec) nothing(found *findings, what string) error {
+	none := fmt.Sprintf("trace file %s %s", listed(s.Paths), what)
+	return &TraceError{Problems: append(slices.Clone(found.problems), none), More: found.more}
+}
+
+// listed names files, the first of many.
+func listed(paths []string) string {
+	const most = 5
+	if len(paths) <= most {
+		return strings.Join(paths, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(paths[:most], ", "), len(paths)-most)
 }
 
 // setLengths checks lengths in tokens against the hash ids, if there are any, and leaves out ids past the input, which

@@ -93,6 +93,7 @@ func FuzzMooncake(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_, err := loadBytes(t, data)
+		checkReadings(t, FormatMooncake, data, func(w *Workload) { checkWorkload(t, w) })
 		if head := bytes.TrimLeft(data, "\x1f\x8b\x28\xb5\xfdBPR"); len(head) < len(data) {
 			return // it may be compressed
 		}

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -318,6 +319,16 @@ func (b *GraphBuilder) orderPlays(plays []int32) {
 // maxBlocked is how many requests the error about a cycle names.
 const maxBlocked = 10
 
+// cycleError says that requests wait for each other.
+type cycleError struct {
+	text string
+	// loops are builder's numbers of requests each of which waits for the next, and the last for the first: at most
+	// maxTraceProblems, and at least one.
+	loops [][]int32
+}
+
+func (e *cycleError) Error() string { return e.text }
+
 // checkCycles reports requests that can never be released.
 func (b *GraphBuilder) checkCycles() error {
 	n := len(b.extra)
@@ -352,7 +363,67 @@ func (b *GraphBuilder) checkCycles() error {
 			blocked = append(blocked, b.id(int32(i)))
 		}
 	}
-	return fmt.Errorf("cycle detected among %d requests, which wait for each other: %s", n-len(ready), strings.Join(blocked, ", "))
+	return &cycleError{
+		text:  fmt.Sprintf("cycle detected among %d requests, which wait for each other: %s", n-len(ready), strings.Join(blocked, ", ")),
+		loops: b.loops(waits),
+	}
+}
+
+// loops finds cycles among the requests that still wait for others: each waits for one that does so too, so following that
+// comes to a request that was there before.
+func (b *GraphBuilder) loops(waits []int32) (loops [][]int32) {
+	waitsFor := make([]int32, len(waits)) // one that each request waits for and that waits itself
+	for _, e := range b.edges {
+		if waits[e.to] > 0 && waits[e.From] > 0 {
+			waitsFor[e.to] = e.From
+		}
+	}
+	seen := make([]int32, len(waits)) // which walk came by, from 1
+	for i := range waits {
+		if waits[i] == 0 || seen[i] != 0 {
+			continue
+		}
+		at, walk := int32(i), int32(i)+1
+		for ; seen[at] == 0; at = waitsFor[at] {
+			seen[at] = walk
+		}
+		if seen[at] != walk {
+			continue // it leads to a loop that is known
+		}
+		loop := []int32{at}
+		for next := waitsFor[at]; next != at; next = waitsFor[next] {
+			loop = append(loop, next)
+		}
+		if loops = append(loops, loop); len(loops) == maxTraceProblems {
+			break
+		}
+	}
+	return loops
+}
+
+// noteCycles notes the cycles that an error is about, with the place of each request; field is what names a request there.
+// Other errors are returned.
+func (b *GraphBuilder) noteCycles(found *findings, err error, field string, place func(number int32) (path string, line int)) error {
+	var cycle *cycleError
+	if !errors.As(err, &cycle) {
+		return err
+	}
+	found.fatal = true
+	for _, loop := range cycle.loops {
+		names := make([]string, min(len(loop), maxBlocked))
+		for i := range names {
+			path, line := place(loop[i])
+			names[i] = fmt.Sprintf("%s (%s:%d)", b.id(loop[i]), path, line)
+		}
+		rest := append(slices.Clone(names[1:]), names[0])
+		if len(names) < len(loop) {
+			rest[len(rest)-1] = "…"
+		}
+		path, line := place(loop[0])
+		found.add(path, line, &fieldError{field, shortened(b.id(loop[0])),
+			fmt.Sprintf("%s: %s waits for %s", cycle.text, names[0], strings.Join(rest, ", which waits for "))})
+	}
+	return found.err()
 }
 
 // graph lowers what was collected; order holds the builder's number of each request of w.

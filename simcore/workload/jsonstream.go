@@ -14,10 +14,12 @@ type jsonStream struct {
 	r    *bufio.Reader
 	line int // of the next byte, from 1
 	raw  []byte
+	// begins reports that the next byte is the first of a line.
+	begins bool
 }
 
 func newJSONStream(r io.Reader) *jsonStream {
-	return &jsonStream{r: bufio.NewReaderSize(r, 1<<18), line: 1}
+	return &jsonStream{r: bufio.NewReaderSize(r, 1<<18), line: 1, begins: true}
 }
 
 // next skips white space and returns the byte that comes then without taking it; io.EOF at the end.
@@ -30,7 +32,9 @@ func (s *jsonStream) next() (byte, error) {
 		switch c {
 		case '\n':
 			s.line++
+			s.begins = true
 		case ' ', '\t', '\r':
+			s.begins = false
 		default:
 			return c, s.r.UnreadByte()
 		}
@@ -42,7 +46,7 @@ func (s *jsonStream) readError(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.EOF
 	}
-	return &readError{s.line, describeRead(err)}
+	return &readError{s.line - 1, describeRead(err)}
 }
 
 // take consumes a byte that must come next.
@@ -54,6 +58,7 @@ func (s *jsonStream) take(want byte) error {
 	if c != want {
 		return s.notJSON(c, fmt.Sprintf("%q", want))
 	}
+	s.begins = false
 	_, err = s.r.ReadByte()
 	return err
 }
@@ -61,7 +66,7 @@ func (s *jsonStream) take(want byte) error {
 // ended says that an object is cut off; err is why.
 func (s *jsonStream) ended(err error) error {
 	if errors.Is(err, io.EOF) {
-		return &fieldError{message: "is not a JSON object: the file ends within it"}
+		return &readError{s.line - 1, errors.New("is not a JSON object: the file ends within it")}
 	}
 	return err
 }
@@ -139,12 +144,30 @@ func (s *jsonStream) sequence(open, close byte, each func() error) error {
 	}
 }
 
+// nextLine skips to the next line that begins with an object, after an error; false means that there is none.
+func (s *jsonStream) nextLine() bool {
+	for {
+		if c, err := s.r.Peek(1); s.begins && err == nil && c[0] == '{' {
+			return true
+		}
+		_, err := s.r.ReadSlice('\n')
+		if s.begins = false; errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if err != nil {
+			return false
+		}
+		s.line++
+		s.begins = true
+	}
+}
+
 // value returns the next value as it stands, valid until the next call. Only its brackets and quotes have been looked at.
 func (s *jsonStream) value() ([]byte, error) {
 	if _, err := s.next(); err != nil {
 		return nil, s.ended(err)
 	}
-	s.raw = s.raw[:0]
+	s.raw, s.begins = s.raw[:0], false
 	scan := valueScan{}
 	for {
 		window, err := s.r.Peek(max(1, s.r.Buffered()))
@@ -185,7 +208,9 @@ func (v *valueScan) through(window []byte) (n int, done bool) {
 		case v.inEscape:
 			v.inEscape = false
 		case v.inText:
-			if c == '\\' {
+			if c == '\n' {
+				return i, true // a text has no line breaks: it is cut off
+			} else if c == '\\' {
 				v.inEscape = true
 			} else if c == '"' {
 				if v.inText = false; v.depth == 0 {

@@ -37,35 +37,52 @@ const maxGrowth = 1 << 30
 type mooncake struct {
 	spec        TraceSpec
 	src         Source
-	rows        badRows
+	rows        *findings
 	builder     *Builder
 	lastArrival map[string]float64 // of each session's previous row; NaN when it had none
 	hashes      []uint64
+	ids         map[string]bool // of requests
+	again       int             // rows with the id of an earlier one
+	firstAgain  string
 }
 
-func loadMooncake(ctx context.Context, s TraceSpec, src Source) (*Workload, error) {
-	m := newMooncake(s, src)
+func loadMooncake(ctx context.Context, s TraceSpec, src Source, found *findings) (*Workload, error) {
+	m := newMooncake(s, src, found)
 	if err := m.read(ctx); err != nil {
 		return nil, err
 	}
-	return s.finish(m.builder, &m.rows)
+	return s.finish(m.builder, found)
 }
 
-func newMooncake(s TraceSpec, src Source) *mooncake {
-	return &mooncake{spec: s, src: src, builder: NewBuilder(s.name(), s.BlockSize), lastArrival: map[string]float64{}}
+func newMooncake(s TraceSpec, src Source, found *findings) *mooncake {
+	return &mooncake{spec: s, src: src, rows: found, builder: NewBuilder(s.name(), s.BlockSize), lastArrival: map[string]float64{}, ids: map[string]bool{}}
 }
 
 // read reads all files; what is wrong with rows is kept.
 func (m *mooncake) read(ctx context.Context) error {
-	for _, path := range m.spec.files() {
+	for _, path := range m.spec.Paths {
 		if info, err := m.src.stat(ctx, path); path != "-" && err == nil && info.Regular {
 			// About what rows and ids take in text, so that most traces are stored without being moved.
 			size := min(info.Size, maxGrowth)
 			m.builder.Grow(int(size / 250))
 		}
-		if err := m.rows.eachLine(ctx, m.src, path, func(_ int, line []byte) error { return m.readLine(line) }); err != nil {
+		err := m.rows.eachLine(ctx, m.src, path, func(number int, line []byte) error {
+			row, err := m.readLine(line)
+			if err == nil {
+				m.noteID(row.id, path, number)
+			}
+			return err
+		})
+		if err != nil {
 			return err
 		}
+	}
+	switch m.again {
+	case 0:
+	case 1:
+		m.rows.doubt("%s", m.firstAgain)
+	default:
+		m.rows.doubt("%s, and so it is with %d more", m.firstAgain, m.again-1)
 	}
 	return nil
 }
@@ -96,15 +113,27 @@ const (
 	hasPolicyClass
 )
 
-func (m *mooncake) readLine(data []byte) error {
-	var row mooncakeRow
+func (m *mooncake) readLine(data []byte) (row mooncakeRow, err error) {
 	m.hashes = m.hashes[:0]
 	line := jsonLine{data: data}
-	err := line.object(func(key []byte) error { return m.readField(&line, &row, key) })
+	err = line.object(func(key []byte) error { return m.readField(&line, &row, key) })
 	if err != nil {
-		return err
+		return row, err
 	}
-	return m.addRow(row)
+	return row, m.addRow(row)
+}
+
+// noteID notes rows with the id of an earlier one. Replays can do with that, but whoever looks for requests by their ids can't.
+func (m *mooncake) noteID(id, path string, line int) {
+	if id == "" {
+		return
+	}
+	if m.ids[id] {
+		if m.again++; m.again == 1 {
+			m.firstAgain = fmt.Sprintf("%s:%d: request_id is %s: an earlier row has it too", path, line, shortened(id))
+		}
+	}
+	m.ids[id] = true
 }
 
 func (m *mooncake) readField(line *jsonLine, row *mooncakeRow, key []byte) (err error) {

@@ -95,13 +95,13 @@ func decompress(file io.ReadCloser, maxExpansion int) (io.ReadCloser, error) {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
 		z, err := gzip.NewReader(buffered)
 		if err != nil {
-			return nil, fmt.Errorf("starts like gzip but is damaged: %w", err)
+			return nil, &readError{0, fmt.Errorf("it starts like gzip but is damaged: %w", err)}
 		}
 		return decompressed{newExpansion(z, packed, maxExpansion), func() { z.Close() }, file}, nil
 	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
-			return nil, fmt.Errorf("starts like zstd but is damaged: %w", err)
+			return nil, &readError{0, fmt.Errorf("it starts like zstd but is damaged: %w", err)}
 		}
 		return decompressed{newExpansion(z, packed, maxExpansion), z.Close, file}, nil
 	}
@@ -131,7 +131,7 @@ func (l *lines) next() ([]byte, error) {
 		case errors.Is(err, bufio.ErrBufferFull):
 			if l.long = append(l.long, part...); len(l.long) > maxLine {
 				l.number++
-				return nil, fmt.Errorf("line %d is longer than %d MiB; is this a trace?", l.number, maxLine>>20)
+				return nil, &readError{l.number - 1, fmt.Errorf("line %d is longer than %d MiB; is this a trace?", l.number, maxLine>>20)}
 			}
 			continue
 		case err != nil && !errors.Is(err, io.EOF):

@@ -345,7 +345,7 @@ func codingSessions(t *testing.T, shared string) *Workload {
 }
 
 // moduleRoot is the folder of go.mod.
-func moduleRoot(t *testing.T) string {
+func moduleRoot(t testing.TB) string {
 	dir, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)

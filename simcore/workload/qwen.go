@@ -13,7 +13,7 @@ const DefaultQwenBlockSize = 16
 // by the chat that a request goes on with.
 type qwen struct {
 	spec    TraceSpec
-	rows    badRows
+	rows    *findings
 	builder *Builder
 	chats   map[string]qwenChat
 	turns   turnTimes
@@ -28,24 +28,20 @@ type qwenChat struct {
 	followed bool
 }
 
-func loadQwen(ctx context.Context, s TraceSpec, src Source) (*Workload, error) {
-	q := qwen{spec: s, builder: NewBuilder(s.name(), s.BlockSize), chats: map[string]qwenChat{}, turns: turnTimes{}}
-	for _, path := range s.files() {
+func loadQwen(ctx context.Context, s TraceSpec, src Source, found *findings) (*Workload, error) {
+	q := qwen{rows: found, spec: s, builder: NewBuilder(s.name(), s.BlockSize), chats: map[string]qwenChat{}, turns: turnTimes{}}
+	for _, path := range s.Paths {
 		if err := q.rows.eachLine(ctx, src, path, func(_ int, line []byte) error { return q.readLine(line) }); err != nil {
 			return nil, err
 		}
 	}
-	w, err := s.finish(q.builder, &q.rows)
-	if err != nil {
-		return nil, err
-	}
 	if q.orphans > 0 {
-		w.warn("%d requests go on with a chat that no earlier row has; each starts a session of its own", q.orphans)
+		found.doubt("%d requests go on with a chat that no earlier row has; each starts a session of its own", q.orphans)
 	}
 	if q.branches > 0 {
-		w.warn("%d requests go on with a chat that another one has gone on with already; each starts a session of its own", q.branches)
+		found.warn("%d requests go on with a chat that another one has gone on with already; each starts a session of its own", q.branches)
 	}
-	return w, nil
+	return s.finish(q.builder, found)
 }
 
 // qwenRow is one line; the seen bits tell which fields it has.

@@ -31,8 +31,8 @@ type Spec struct {
 
 // TraceSpec names a trace file.
 type TraceSpec struct {
-	// Path is the file or its URL, such as s3://bucket/trace.jsonl, plain or compressed with gzip or zstd; "-" is the standard
-	// input.
+	// Path is the file or its URL, such as s3://bucket/trace.jsonl, plain or compressed with gzip or zstd, or the folder of a
+	// capture or of WEKA conversations; "-" is the standard input.
 	Path string `json:"path,omitempty"`
 	// Paths are several files, read one after another as if they were one; give either Path or Paths.
 	Paths []string `json:"paths,omitempty"`

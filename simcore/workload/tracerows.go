@@ -13,35 +13,106 @@ import (
 	"strings"
 )
 
-// badRows collects what is wrong with the rows of a trace, so that one error tells of many.
-type badRows struct {
+// findings is what the reading of a trace finds besides its requests: what is wrong, so that one error tells of many, what is
+// odd, and how far each file could be read.
+type findings struct {
+	// salvage goes on with what is whole: what is wrong is left out.
+	salvage bool
+	// strict counts what looks incomplete as wrong. A check is strict and goes on all the same.
+	strict bool
+
+	format   string // that the trace is read as
 	problems []string
-	more     int
+	more     int  // problems beyond those
+	fatal    bool // some problem leaves nothing to go on with
+	warnings []string
+	files    []CheckedFile
+	tools    int // tool calls that ended
 }
 
 // add notes a problem of a line; enough says that nobody needs to know of more.
-func (b *badRows) add(path string, line int, err error) (enough bool) {
-	if len(b.problems) < maxTraceProblems {
-		b.problems = append(b.problems, fmt.Sprintf("%s:%d: %v", path, line, err))
-		return false
-	}
-	b.more++
-	return b.more >= maxBadLines
+func (f *findings) add(path string, line int, err error) (enough bool) {
+	return f.problem("%s:%d: %v", path, line, err)
 }
 
-// err is nil when nothing is wrong.
-func (b *badRows) err() error {
-	if len(b.problems) == 0 {
+// problem notes what is wrong.
+func (f *findings) problem(format string, args ...any) (enough bool) {
+	if len(f.problems) < maxTraceProblems {
+		f.problems = append(f.problems, fmt.Sprintf(format, args...))
+		return false
+	}
+	f.more++
+	return !f.salvage && f.more >= maxBadLines
+}
+
+// warn notes what is odd and loses nothing.
+func (f *findings) warn(format string, args ...any) {
+	f.warnings = append(f.warnings, fmt.Sprintf(format, args...))
+}
+
+// doubt notes what makes a trace look incomplete: a warning, or a problem for strict readers.
+func (f *findings) doubt(format string, args ...any) {
+	if f.strict {
+		f.problem(format, args...)
+	} else {
+		f.warn(format, args...)
+	}
+}
+
+// err is nil when nothing is wrong that cannot be left out.
+func (f *findings) err() error {
+	if len(f.problems) == 0 || f.salvage && !f.fatal {
 		return nil
 	}
-	return &TraceError{Problems: b.problems, More: b.more}
+	return &TraceError{Problems: f.problems, More: f.more}
+}
+
+// leftOut says what salvaging has left out.
+func (f *findings) leftOut() []string {
+	texts := make([]string, 0, len(f.problems)+1)
+	for _, problem := range f.problems {
+		texts = append(texts, "left out: "+problem)
+	}
+	if f.more > 0 {
+		texts = append(texts, fmt.Sprintf("left out: and %d more", f.more))
+	}
+	return texts
+}
+
+// begin opens a file of the trace and notes that it is read.
+func (f *findings) begin(ctx context.Context, src Source, path string) (io.ReadCloser, error) {
+	f.files = append(f.files, CheckedFile{Path: path, Whole: true})
+	file, err := src.open(ctx, path)
+	if err != nil {
+		return nil, f.damage(ctx, path, err)
+	}
+	return file, nil
+}
+
+// damage notes where a file is damaged, so that nothing after it can be read. What else ends the reading is returned.
+func (f *findings) damage(ctx context.Context, path string, err error) error {
+	var damage *readError
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if !errors.As(err, &damage) {
+		return err
+	}
+	file := &f.files[len(f.files)-1]
+	file.Whole = false
+	kept := "--salvage keeps them"
+	if f.salvage && !f.strict {
+		kept = "they are kept"
+	}
+	f.add(path, damage.line+1, fmt.Errorf("%w (good records before it: %d; %s)", err, file.Records, kept))
+	return nil
 }
 
 // eachLine calls read for every line of a JSON Lines file that is not blank. What read returns is collected; only what
 // ends the reading is returned.
-func (b *badRows) eachLine(ctx context.Context, src Source, path string, read func(number int, line []byte) error) error {
-	file, err := src.open(ctx, path)
-	if err != nil {
+func (f *findings) eachLine(ctx context.Context, src Source, path string, read func(number int, line []byte) error) error {
+	file, err := f.begin(ctx, src, path)
+	if file == nil {
 		return err
 	}
 	defer file.Close()
@@ -52,7 +123,7 @@ func (b *badRows) eachLine(ctx context.Context, src Source, path string, read fu
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("trace file %s: %w", path, err)
+			return f.damage(ctx, path, err)
 		}
 		if in.number == 1 {
 			line = bytes.TrimPrefix(line, []byte(byteOrderMark))
@@ -63,7 +134,9 @@ func (b *badRows) eachLine(ctx context.Context, src Source, path string, read fu
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		if err := read(in.number, line); err != nil && b.add(path, in.number, err) {
+		if err := read(in.number, line); err == nil {
+			f.files[len(f.files)-1].Records++
+		} else if f.add(path, in.number, err) {
 			return nil // this is no trace; the error says so
 		}
 	}
@@ -86,9 +159,9 @@ type csvRow struct {
 }
 
 // eachCSVRow calls read for every row of a CSV file with a header. Columns that nobody asks for are skipped.
-func (b *badRows) eachCSVRow(ctx context.Context, src Source, path string, columns []csvColumn, read func(csvRow) error) error {
-	file, err := src.open(ctx, path)
-	if err != nil {
+func (f *findings) eachCSVRow(ctx context.Context, src Source, path string, columns []csvColumn, read func(csvRow) error) error {
+	file, err := f.begin(ctx, src, path)
+	if file == nil {
 		return err
 	}
 	defer file.Close()
@@ -99,12 +172,15 @@ func (b *badRows) eachCSVRow(ctx context.Context, src Source, path string, colum
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
+	if syntax := (*csv.ParseError)(nil); errors.As(err, &syntax) {
+		return &TraceError{Problems: []string{fmt.Sprintf("%s:%d: is not CSV: column %d: %v", path, syntax.Line, syntax.Column, syntax.Err)}}
+	}
 	if err != nil {
-		return fmt.Errorf("trace file %s: %w", path, describeRead(err))
+		return f.damage(ctx, path, &readError{0, describeRead(err)})
 	}
 	places, err := findColumns(header, columns)
 	if err != nil {
-		return fmt.Errorf("trace file %s: %w", path, err)
+		return &TraceError{Problems: []string{fmt.Sprintf("%s:1: %v", path, err)}}
 	}
 	row := csvRow{columns: columns, fields: make([]string, len(columns))}
 	line, _ := in.FieldPos(0)
@@ -120,12 +196,14 @@ func (b *badRows) eachCSVRow(ctx context.Context, src Source, path string, colum
 		if syntax := (*csv.ParseError)(nil); errors.As(err, &syntax) {
 			line, err = syntax.Line, fmt.Errorf("is not CSV: column %d: %w", syntax.Column, syntax.Err)
 		} else if err != nil {
-			return fmt.Errorf("trace file %s: cannot be read past line %d: %w", path, line, describeRead(err))
+			return f.damage(ctx, path, &readError{line, describeRead(err)})
 		} else {
 			line, _ = in.FieldPos(0)
 			err = row.take(record, places, read)
 		}
-		if err != nil && b.add(path, line, err) {
+		if err == nil {
+			f.files[len(f.files)-1].Records++
+		} else if f.add(path, line, err) {
 			return nil
 		}
 	}

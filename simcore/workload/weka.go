@@ -8,8 +8,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-
-	"github.com/servegrid/servegrid/simcore/files"
 )
 
 // wekaCorpus reads WEKA traces, which the kv-cache-tester records: one JSON object a conversation, in files that hold one
@@ -18,13 +16,11 @@ import (
 type wekaCorpus struct {
 	spec   TraceSpec
 	src    Source
-	files  []string
 	traces []wekaTrace
-	rows   badRows
+	rows   *findings
 
 	unknown    names // keys that the format does not have
 	undeclared names // models that traces use and do not name
-	warnings   []string
 
 	undeclaring, surplus []place // traces that do so, and traces with too many hash ids
 }
@@ -36,97 +32,36 @@ const (
 	NestedRelative = "relative"
 )
 
-func loadWeka(ctx context.Context, s TraceSpec, src Source) (*Workload, error) {
-	corpus, err := src.wekaFiles(ctx, s.files())
-	if err != nil {
-		return nil, err
-	}
-	c := &wekaCorpus{spec: s, src: src, files: corpus}
-	for i, path := range corpus {
+func loadWeka(ctx context.Context, s TraceSpec, src Source, found *findings) (*Workload, error) {
+	c := &wekaCorpus{spec: s, src: src, rows: found}
+	for i, path := range s.Paths {
 		if err := c.readFile(ctx, int32(i), path); err != nil {
 			return nil, err
 		}
 	}
-	if err := c.rows.err(); err != nil {
+	if err := found.err(); err != nil {
 		return nil, err
 	}
 	if len(c.traces) == 0 {
-		return nil, fmt.Errorf("%s did not contain any traces", strings.Join(s.files(), ", "))
+		return nil, s.nothing(found, "did not contain any traces")
 	}
 	c.warnOfOddities()
 	c.placeSubagents()
-	w, err := c.workload()
-	if err != nil {
-		return nil, err
-	}
-	w.Warnings = c.warnings
-	return w, nil
+	return c.workload()
 }
 
-// wekaFiles lists the files of a corpus: those given, and all .json and .jsonl files in folders, however deep, in order
-// of their paths. Links could make a folder endless, so they are refused there.
-func (s Source) wekaFiles(ctx context.Context, paths []string) ([]string, error) {
-	var found []string
-	for _, path := range paths {
-		info, err := s.stat(ctx, path)
-		if err != nil || !info.Folder {
-			found = append(found, path) // if it can't be opened, that shows later
-			continue
-		}
-		before := len(found)
-		if err := s.walk(ctx, path, func(file string) { found = append(found, file) }); err != nil {
-			return nil, err
-		}
-		if len(found) == before {
-			return nil, fmt.Errorf("folder %s holds no .json or .jsonl files", path)
-		}
-	}
-	return found, nil
-}
-
-// walk calls add for the files of a corpus below a folder.
-func (s Source) walk(ctx context.Context, folder string, add func(file string)) error {
-	entries, err := files.Or(s.Files).List(ctx, folder)
-	if err != nil {
-		return fmt.Errorf("failed to read folder %s: %w", folder, files.Cause(err))
-	}
-	for _, entry := range entries {
-		path := files.Join(folder, entry.Name)
-		switch {
-		case entry.Link:
-			return fmt.Errorf("%s is a symbolic link; a corpus may not contain any, name what it points to", path)
-		case entry.Folder:
-			if err := s.walk(ctx, path, add); err != nil {
-				return err
-			}
-		case isWekaFile(entry.Name):
-			add(path)
-		}
-	}
-	return nil
-}
-
-func isWekaFile(name string) bool {
-	for _, compressed := range []string{".gz", ".zst"} {
-		name = strings.TrimSuffix(name, compressed)
-	}
-	return strings.HasSuffix(name, ".json") || strings.HasSuffix(name, ".jsonl")
-}
-
-func (c *wekaCorpus) show(at place) string { return fmt.Sprintf("%s:%d", c.files[at.file], at.line) }
-
-func (c *wekaCorpus) warn(format string, args ...any) {
-	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
+func (c *wekaCorpus) show(at place) string {
+	return fmt.Sprintf("%s:%d", c.spec.Paths[at.file], at.line)
 }
 
 func (c *wekaCorpus) problem(at place, err error) {
-	c.rows.add(c.files[at.file], int(at.line), err)
+	c.rows.add(c.spec.Paths[at.file], int(at.line), err)
 }
 
 // readFile reads the traces of a file. What can't be read ends the file; what is wrong with a trace does not.
 func (c *wekaCorpus) readFile(ctx context.Context, file int32, path string) error {
-	in, err := c.src.open(ctx, path)
-	if err != nil {
+	in, err := c.rows.begin(ctx, c.src, path)
+	if in == nil {
 		return err
 	}
 	defer in.Close()
@@ -137,19 +72,17 @@ func (c *wekaCorpus) readFile(ctx context.Context, file int32, path string) erro
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case errors.As(err, &damage):
-			c.rows.add(path, damage.line, damage.err)
-			return nil
+		case errors.As(err, &damage) || ctx.Err() != nil:
+			return c.rows.damage(ctx, path, err)
 		case err != nil:
-			c.rows.add(path, stream.line, err)
-			return nil
+			if enough := c.rows.add(path, stream.line, err); enough || !stream.nextLine() {
+				return nil
+			}
 		}
 	}
 }
 
-// readTrace reads one trace; an error ends the file.
+// readTrace reads one trace. After an error the next one may begin on another line; salvaging keeps the requests before it.
 func (c *wekaCorpus) readTrace(ctx context.Context, file int32, stream *jsonStream) error {
 	var t wekaTrace
 	var scope string
@@ -182,14 +115,16 @@ func (c *wekaCorpus) readTrace(ctx context.Context, file int32, stream *jsonStre
 		}
 		return c.readTraceField(&t, &scope, key, raw)
 	})
-	if err != nil {
-		return err
-	}
 	if start {
 		t.at = place{file, int32(stream.line)}
 	}
-	c.addTrace(&t, scope, seen["requests"])
-	return nil
+	if err == nil {
+		c.addTrace(&t, scope, seen["requests"])
+	} else if c.rows.salvage && len(t.main) > 0 {
+		c.rows.warn("%s: trace %s is cut off; requests that are whole: %d", c.show(t.at), shortened(t.id), len(t.requests))
+		c.addTrace(&t, scope, true)
+	}
+	return err
 }
 
 // readTraceField reads a field of a trace other than its requests.
@@ -222,7 +157,7 @@ func (c *wekaCorpus) readTraceField(t *wekaTrace, scope *string, key string, raw
 func (c *wekaCorpus) unknownKey(key string, at place) {
 	if _, known := c.unknown.number[key]; !known && len(c.unknown.list) < maxTraceProblems {
 		c.unknown.of(key)
-		c.warn("%s: %s is no key of the format; it is passed over", c.show(at), shortened(key))
+		c.rows.warn("%s: %s is no key of the format; it is passed over", c.show(at), shortened(key))
 	}
 }
 
@@ -246,9 +181,12 @@ func (c *wekaCorpus) readItem(t *wekaTrace, outer int32, stream *jsonStream) err
 		c.problem(at, fmt.Errorf("requests[%d]: %w", outer, line.notJSON("the end of the object")))
 		return nil
 	}
+	before := len(t.requests)
 	if err := t.add(&item, outer); err != nil {
+		t.requests = t.requests[:before]
 		c.problem(at, fmt.Errorf("requests[%d]: %w", outer, err))
 	}
+	c.rows.files[len(c.rows.files)-1].Records += len(t.requests) - before
 	return nil
 }
 
@@ -374,10 +312,10 @@ func (c *wekaCorpus) warnOfOddities() {
 		return fmt.Sprintf(", as in %d more traces", len(at)-1)
 	}
 	if len(c.undeclaring) > 0 {
-		c.warn("%s: models does not name %s, which requests of the trace used%s", c.show(c.undeclaring[0]), strings.Join(c.undeclared.list, ", "), others(c.undeclaring))
+		c.rows.warn("%s: models does not name %s, which requests of the trace used%s", c.show(c.undeclaring[0]), strings.Join(c.undeclared.list, ", "), others(c.undeclaring))
 	}
 	if len(c.surplus) > 0 {
-		c.warn("%s: hash_ids go on after the end of a prompt; the rest is passed over%s", c.show(c.surplus[0]), others(c.surplus))
+		c.rows.warn("%s: hash_ids go on after the end of a prompt; the rest is passed over%s", c.show(c.surplus[0]), others(c.surplus))
 	}
 }
 

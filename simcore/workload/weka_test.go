@@ -330,6 +330,7 @@ func FuzzWeka(f *testing.F) {
 		if err == nil && causalErr == nil && floored.Requests() != causal.Requests() {
 			t.Errorf("%d requests with floors, %d without", floored.Requests(), causal.Requests())
 		}
+		checkReadings(t, FormatWeka, data, func(w *Workload) { checkWorkload(t, w); checkCapturedGraph(t, w) })
 	})
 }
 

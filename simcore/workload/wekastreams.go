@@ -16,12 +16,15 @@ func (c *wekaCorpus) workload() (*Workload, error) {
 		t := &c.traces[i]
 		graph := t.graph(c.spec)
 		if graph.unsorted {
-			c.warn("%s: trace %s: its requests are not in order of t; they are replayed in that order", c.show(t.at), shortened(t.id))
+			c.rows.warn("%s: trace %s: its requests are not in order of t; they are replayed in that order", c.show(t.at), shortened(t.id))
 		}
 		if graph.unfinished != "" {
-			return nil, fmt.Errorf("%s: trace %s waits for subagent %s, which has no requests; how long other work took can't be replayed", c.show(t.at), shortened(t.id), shortened(graph.unfinished))
+			c.problem(t.at, fmt.Errorf("trace %s waits for subagent %s, which has no requests; how long other work took can't be replayed", shortened(t.id), shortened(graph.unfinished)))
 		}
 		lower.add(t, graph)
+	}
+	if err := c.rows.err(); err != nil {
+		return nil, err
 	}
 	return b.Build()
 }

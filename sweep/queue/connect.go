@@ -69,6 +69,9 @@ type Connection struct {
 	lostOnce bool
 	// shutOut says that people were told that the server does not let this client in again.
 	shutOut bool
+
+	// watching are those that look why the connection does not come back.
+	watching sync.WaitGroup
 }
 
 // Connect connects to a queue. Errors say what to mend.
@@ -116,6 +119,7 @@ func (c *Connection) Close() {
 		_ = c.nc.FlushTimeout(2 * time.Second)
 	}
 	c.nc.Close()
+	c.watching.Wait()
 }
 
 // Namespace is the namespace of the queue.
@@ -344,6 +348,25 @@ func (c *Connection) disconnected(nc *nats.Conn, err error) {
 	}
 	c.observer.Disconnected(err)
 	c.notice("the connection to the queue is lost; connecting again")
+	c.watching.Go(func() { c.watchReturn(nc) })
+}
+
+// watchReturn looks whether TLS is what keeps the connection from coming back: of that, unlike of credentials, no handler is told.
+func (c *Connection) watchReturn(nc *nats.Conn) {
+	for !nc.IsConnected() && !nc.IsClosed() {
+		if err := nc.LastError(); err != nil && failsTLS(err) {
+			c.keptOut(err)
+			return
+		}
+		time.Sleep(leastReconnectDelay / 2) // less than an attempt takes with its delay
+	}
+}
+
+// failsTLS reports whether client and server do not agree about TLS.
+func failsTLS(err error) bool {
+	text := err.Error()
+	return errors.Is(err, nats.ErrSecureConnWanted) || errors.Is(err, nats.ErrSecureConnRequired) ||
+		strings.Contains(text, "x509") || strings.Contains(text, "certificate") || strings.Contains(text, "tls: ") || strings.Contains(text, "tls error")
 }
 
 // refusesCredentials reports whether a server does not let a client in that it knew before, or not any more.
@@ -352,14 +375,14 @@ func refusesCredentials(err error) bool {
 		errors.Is(err, nats.ErrAccountAuthExpired)
 }
 
-// keptOut hears that the server does not take the credentials any more, with each attempt, and tells people once.
+// keptOut hears that the server does not let this client in any more, with each attempt, and tells people once.
 func (c *Connection) keptOut(err error) {
 	c.mu.Lock()
 	told := c.shutOut
 	c.shutOut = true
 	c.mu.Unlock()
 	if !told {
-		c.notice(fmt.Sprintf("%v; trying again: the file of NATS_CREDS is read each time, other credentials at the start only", connectError(c.url, err)))
+		c.notice(fmt.Sprintf("%v; trying again: the files of NATS_CREDS, NATS_CA, NATS_CERT and NATS_KEY are read each time, other credentials at the start only", connectError(c.url, err)))
 	}
 }
 

@@ -411,7 +411,10 @@ func TestIdleExitWithoutServer(t *testing.T) {
 		_, err := Work(t.Context(), WorkerOptions{Connection: conn, Cache: t.TempDir(), IdleExit: time.Second})
 		ended <- err
 	}()
-	time.Sleep(100 * time.Millisecond)
+	waitFor(t, "the worker", func() bool {
+		there, err := conn.workersThere(t.Context())
+		return err == nil && there[versionToken(thisVersion)] == 1
+	})
 	s.stop()
 	select {
 	case err := <-ended:

@@ -155,7 +155,7 @@ func TestCoordinatorRestarts(t *testing.T) {
 	}
 }
 
-func waitFor(t *testing.T, what string, ok func() bool) {
+func waitFor(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -662,8 +662,9 @@ func TestMadeFiles(t *testing.T) {
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	conn := s.connect("a")
-	if err := conn.Prepare(t.Context(), Limits{}); err != nil {
+	conn := s.connectOnly("a")
+	// What does not go back at once would come again only after the sweep was given up.
+	if err := conn.Prepare(t.Context(), Limits{AckWait: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	points := testPoints(t, 20)
@@ -687,13 +688,9 @@ func TestDrain(t *testing.T) {
 		}
 		startWorkerLater(t, s.connect("a"), &seen)
 	}()
-	start := time.Now()
 	out := testSweep{t: t, conn: conn, dir: t.TempDir()}.mustRun(points)
 	if diff := sameRows(locally(t, points), out.Rows); diff != "" {
 		t.Fatalf("rows (-local +queue):\n%s", diff)
-	}
-	if took := time.Since(start); took > 10*time.Second {
-		t.Errorf("it took %s", took)
 	}
 	if leaving.settled.Load() != leaving.received.Load() {
 		t.Errorf("%d points received, %d settled", leaving.received.Load(), leaving.settled.Load())
@@ -704,7 +701,10 @@ func TestDrain(t *testing.T) {
 func TestWorkerEnds(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	conn := s.connect("a")
+	conn := s.connectOnly("a")
+	if err := conn.Prepare(t.Context(), Limits{}); err != nil { // no point is thought lost and counted twice
+		t.Fatal(err)
+	}
 	points := testPoints(t, 10)
 	results := make(chan WorkerOutcome, 2)
 	work := func(o WorkerOptions) {
@@ -717,7 +717,7 @@ func TestWorkerEnds(t *testing.T) {
 	}
 	go func() {
 		work(WorkerOptions{MaxPoints: 4})
-		work(WorkerOptions{IdleExit: 300 * time.Millisecond})
+		work(WorkerOptions{IdleExit: 3 * time.Second}) // far more than a busy machine needs to deliver one
 	}()
 	testSweep{t: t, conn: conn, dir: t.TempDir()}.mustRun(points)
 	if first, second := <-results, <-results; first.Finished != 4 || second.Finished != 6 {

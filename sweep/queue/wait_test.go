@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"crypto/tls"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -74,9 +75,42 @@ func TestPrepareWaits(t *testing.T) {
 func TestShutOut(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(o *server.Options) { o.Username, o.Password = "me", "secret-one" })
+	s.shutsOut([]string{"NATS_USER=me", "NATS_PASSWORD=secret-one"}, "refuses these credentials",
+		func() { s.opts.Password = "secret-two" }, func() { s.opts.Password = "secret-one" })
+}
+
+// So is a server with a certificate of an unknown authority, and one that does not know this client's any more.
+func TestShutOutByTLS(t *testing.T) {
+	t.Parallel()
+	dir, strangers := t.TempDir(), t.TempDir()
+	ca, stranger := makeAuthority(t, dir), makeAuthority(t, strangers)
+	configured := func(of *authority, clients *authority, dir string) *tls.Config {
+		pair, err := tls.LoadX509KeyPair(of.issue(t, dir, "server"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients.pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12}
+	}
+	right := configured(ca, ca, dir)
+	cert, key := ca.issue(t, dir, "client")
+	for name, wrong := range map[string]*tls.Config{"of the server": configured(stranger, ca, strangers), "of the client": configured(ca, stranger, dir)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startServer(t, func(o *server.Options) { o.TLSConfig, o.TLS, o.TLSVerify, o.TLSTimeout = right, true, true, 5 })
+			s.shutsOut([]string{"NATS_CA=" + ca.file, "NATS_CERT=" + cert, "NATS_KEY=" + key}, "TLS failed; NATS_CA names",
+				func() { s.opts.TLSConfig = wrong }, func() { s.opts.TLSConfig = right })
+		})
+	}
+}
+
+// shutsOut checks that people are told once when a server that starts again does not let a client in, and that it comes back once
+// the server does.
+func (s *testServer) shutsOut(env []string, want string, wrong, right func()) {
+	s.t.Helper()
+	t := s.t
 	var mu sync.Mutex
 	var told []string
-	c, err := Connect(t.Context(), ConnectOptions{URL: s.url("a"), Getenv: environment("NATS_USER=me", "NATS_PASSWORD=secret-one"), Notice: func(text string) {
+	c, err := Connect(t.Context(), ConnectOptions{URL: s.url("a"), Getenv: environment(env...), Notice: func(text string) {
 		mu.Lock()
 		defer mu.Unlock()
 		told = append(told, text)
@@ -85,9 +119,9 @@ func TestShutOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	restart := func(password string) {
+	restart := func(change func()) {
 		s.stop()
-		s.opts.Password = password
+		change()
 		s.start()
 	}
 	count := func(part string) (n int) {
@@ -103,13 +137,13 @@ func TestShutOut(t *testing.T) {
 		}
 		return n
 	}
-	restart("secret-two")
-	waitFor(t, "the notice", func() bool { return count("refuses these credentials") > 0 })
+	restart(wrong)
+	waitFor(t, "the notice", func() bool { return count(want) > 0 })
 	time.Sleep(time.Second)
-	if n := count("refuses these credentials"); n != 1 {
+	if n := count(want); n != 1 {
 		t.Errorf("people were told %d times", n)
 	}
-	restart("secret-one")
+	restart(right)
 	waitFor(t, "the connection", func() bool { return count("is back") == 1 })
 }
 

@@ -105,7 +105,17 @@ func (o WorkerOptions) withDefaults() WorkerOptions {
 // grace period, gives the rest back and returns. An error means that it could not go on.
 func Work(ctx context.Context, opt WorkerOptions) (WorkerOutcome, error) {
 	opt = opt.withDefaults()
-	consumer, err := opt.Connection.workersConsumer(ctx, Limits{}.withDefaults())
+	var (
+		consumer jetstream.Consumer
+		mostPart int
+	)
+	// The server may go away for a moment here as anywhere.
+	err := insist(ctx, opt.Connection.wait, opt.Notice, func() (err error) {
+		if consumer, err = opt.Connection.workersConsumer(ctx, Limits{}.withDefaults()); err == nil {
+			mostPart, err = opt.Connection.mostPart(ctx)
+		}
+		return err
+	})
 	if err != nil {
 		return WorkerOutcome{}, err
 	}
@@ -114,9 +124,7 @@ func Work(ctx context.Context, opt WorkerOptions) (WorkerOutcome, error) {
 		return WorkerOutcome{}, err
 	}
 	w := newWorker(opt, consumer, cache)
-	if w.mostPart, err = opt.Connection.mostPart(ctx); err != nil {
-		return WorkerOutcome{}, errors.Join(err, cache.Close())
-	}
+	w.mostPart = mostPart
 	outcome, err := w.run(ctx)
 	return outcome, errors.Join(err, cache.Close())
 }

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func point(index int) gridspec.Point { return gridspec.Point{Index: index} }
 
 func finished(index int, status results.Status, reason string, simulated bool) sweep.Finished {
-	return sweep.Finished{Simulated: simulated, Row: results.Row{Point: point(index), Status: status, Reason: reason, WallSeconds: 0.2}}
+	return sweep.Finished{Simulated: simulated, Row: results.Row{Point: &gridspec.Point{Index: index}, Status: status, Reason: reason, WallSeconds: 0.2}}
 }
 
 // The gauges follow the points of a sweep, also of one whose rows come without a start.
@@ -103,7 +103,7 @@ func TestLabelsAreBounded(t *testing.T) {
 	s.SweepStarted(1000)
 	var seen queue.State
 	for i := range 1000 {
-		row := results.Row{Status: results.Status(fmt.Sprintf("status%d", i)), Reason: fmt.Sprintf("reason_%d", i)}
+		row := results.Row{Point: &gridspec.Point{Index: i}, Status: results.Status(fmt.Sprintf("status%d", i)), Reason: fmt.Sprintf("reason_%d", i)}
 		if i%2 == 0 {
 			row.Status, row.Reason = results.StatusFailed, fmt.Sprintf("an error: https://user:password@host/%d", i)
 		}
@@ -325,7 +325,7 @@ func BenchmarkSweepMetrics(b *testing.B) {
 	f := finished(0, results.StatusOK, "", true)
 	b.ReportAllocs()
 	for b.Loop() {
-		s.PointStarted(f.Row.Point)
+		s.PointStarted(*f.Row.Point)
 		s.PointFinished(f)
 	}
 }

@@ -177,7 +177,7 @@ func TestTracesThroughQueue(t *testing.T) {
 	if err := executor.Submit(context.Background(), job); err != nil {
 		t.Fatal(err)
 	}
-	s.PointFinished(sweep.Finished{Row: results.Row{ID: "abc", Status: results.StatusOK, WallSeconds: 1}, Simulated: true})
+	s.PointFinished(sweep.Finished{Row: results.Row{ID: "abc", Point: &job.Point, Status: results.StatusOK, WallSeconds: 1}, Simulated: true})
 	if err := executor.Submit(context.Background(), sweep.Job{ID: "left"}); err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +283,7 @@ func environment(text string) func(string) string {
 func BenchmarkTraces(b *testing.B) {
 	job := sweep.Job{ID: "abc"}
 	nothing := func(context.Context, sweep.Job) (*simcore.Report, error) { return nil, nil }
-	f := sweep.Finished{Row: results.Row{ID: "abc", Status: results.StatusOK}, Simulated: true}
+	f := sweep.Finished{Row: results.Row{ID: "abc", Point: &gridspec.Point{}, Status: results.StatusOK}, Simulated: true}
 	for _, sampler := range []string{"off", "parentbased_always_off", "always_on"} {
 		b.Run(sampler, func(b *testing.B) {
 			simulate, observer := nothing, sweep.Observer(sweep.NopObserver{})

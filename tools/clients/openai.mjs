@@ -79,6 +79,14 @@ async function answers(client) {
   const parts = await chunksOf(await client.completions.create({ model, prompt, max_tokens: 8, stream: true }));
   that(parts.map((c) => c.choices[0]?.text ?? "").join("").length === 8, `a stream of a completion: ${JSON.stringify(parts)}`);
 
+  const several = { model, prompt: [prompt, "another"], n: 2, max_tokens: 8, ignore_eos: true };
+  const four = await client.completions.create(several);
+  that(four.choices.map((c) => c.index).join() === "0,1,2,3" && four.choices.every((c) => c.text.length === 8), `four choices: ${JSON.stringify(four)}`);
+  that(four.usage.prompt_tokens === 1007 && four.usage.completion_tokens === 32, `their usage: ${JSON.stringify(four.usage)}`);
+  const told = ["", "", "", ""];
+  for (const c of await chunksOf(await client.completions.create({ ...several, stream: true }))) told[c.choices[0].index] += c.choices[0].text;
+  that(told.join() === four.choices.map((c) => c.text).join(), `streams of four choices: ${JSON.stringify(told)}`);
+
   const runner = client.chat.completions.stream({ ...body(text("of a runner", 300), 12, false), stream: true });
   const final = await runner.finalChatCompletion().catch((e) => e);
   // The helper refuses answers that were cut off at their length, which says that it read the whole of this one.
@@ -135,7 +143,8 @@ async function faults() {
   await raises(OpenAI.InternalServerError, "500", drain("status-500"));
   await raises(Error, "a dropped connection", drain("drop"));
   await raises(Error, "malformed events", drain("malformed"));
-  that((await drain("fine")()).length > 50, "a request that no rule matches");
+  const said = (await drain("fine")()).map((c) => c.choices[0]?.delta.content ?? "").join("");
+  that(said.length === 50, `a request that no rule matches: ${said}`);
 }
 
 if (values.faults) {

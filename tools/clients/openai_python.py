@@ -93,6 +93,42 @@ def answers(check, client):
     check.that(parts[-1].usage is not None and parts[-1].usage.completion_tokens == 8, f"its usage: {parts[-1]}")
 
 
+def choices(check, client):
+    """Several answers to one prompt and to several, whole and streamed: the same texts in the same places, and one usage."""
+    ask = dict(model=MODEL, max_tokens=10, extra_body=dict(ignore_eos=True))
+    one, two = text("of several answers", 300), text("that is another", 200)
+    many = dict(
+        chat=(client.chat.completions.create, dict(messages=[dict(role="user", content=one)], n=3), 300, 3),
+        texts=(client.completions.create, dict(prompt=[one, two]), 500, 2),
+        ids=(client.completions.create, dict(prompt=[list(range(100)), [1, 2, 3]], n=2), 103, 4),
+        twenty=(client.completions.create, dict(prompt=[text(i, 100) for i in range(20)]), 2000, 20),
+    )
+    for name, (create, what, prompt_tokens, count) in many.items():
+        whole = create(**ask, **what)
+        said = [c.message.content if name == "chat" else c.text for c in whole.choices]
+        check.that([c.index for c in whole.choices] == list(range(count)), f"{name}: choices {whole.choices}")
+        check.that([len(t) for t in said] == [10] * count and len(set(said)) == count, f"{name}: answers {said}")
+        usage = (whole.usage.prompt_tokens, whole.usage.completion_tokens, whole.usage.total_tokens)
+        check.that(usage == (prompt_tokens, 10 * count, prompt_tokens + 10 * count), f"{name}: usage {whole.usage}")
+        parts, ends, usage = [""] * count, [], None
+        for chunk in create(**ask, **what, stream=True, stream_options=dict(include_usage=True)):
+            for c in chunk.choices:
+                check.that(c.index not in ends, f"{name}: choice {c.index} goes on after its end")
+                parts[c.index] += (c.delta.content or "") if name == "chat" else c.text
+                if c.finish_reason:
+                    ends.append(c.index)
+            usage = chunk.usage or usage
+        check.that(parts == said, f"{name}: a stream says {parts}, the whole answer {said}")
+        check.that(sorted(ends) == list(range(count)), f"{name}: choices that end: {ends}")
+        check.that(usage is not None and usage.total_tokens == whole.usage.total_tokens, f"{name}: usage of the stream {usage}")
+    cached = client.chat.completions.create(**ask, **many["chat"][1]).usage.prompt_tokens_details.cached_tokens
+    check.that(cached >= 256, f"the prompt that was there is read from the cache: {cached} tokens")
+    best = client.completions.create(**ask, prompt=one, n=2, best_of=4)
+    check.that(len(best.choices) == 2 and best.usage.completion_tokens == 40, f"best_of: {best}")
+    for what in (dict(n=129), dict(n=0), dict(n=3, best_of=2), dict(prompt=["a", ""]), dict(best_of=2, stream=True)):
+        check.raises(openai.BadRequestError, f"{what}", lambda: client.completions.create(**{**ask, "prompt": "a", **what}))
+
+
 def refusals(check, client):
     """What the endpoint refuses, as the kinds of errors that programs look for."""
     def chat(**changes):
@@ -137,12 +173,13 @@ async def many(check, url, key, count=50):
 
 
 def cancelled(check, client):
-    """A stream that is closed early; the caller sees on /metrics that nothing runs any more."""
-    stream = client.chat.completions.create(**arguments(text("given up", 500), 5000, "py-cancelled"))
-    for count, _ in enumerate(stream):
-        if count == 3:
-            break
-    stream.close()
+    """Streams that are closed early; the caller sees on /metrics that nothing runs any more."""
+    for n in (1, 5):
+        stream = client.chat.completions.create(n=n, **arguments(text("given up", 500), 5000, f"py-cancelled-{n}"))
+        for count, _ in enumerate(stream):
+            if count == 3 * n:
+                break
+        stream.close()
 
 
 def faults(check, url, key):
@@ -162,7 +199,8 @@ def faults(check, url, key):
         check.raises(openai.APIConnectionError, "a stall", drain("stall"))
         check.raises(Exception, "a dropped connection", drain("drop"))
         check.raises(Exception, "malformed events", drain("malformed"))
-        check.that(len(drain("fine")()) > 50, "a request that no rule matches")
+        said = "".join(c.choices[0].delta.content or "" for c in drain("fine")() if c.choices)
+        check.that(len(said) == 50, f"a request that no rule matches: {said!r}")
     # The client tries again by itself when it may.
     with openai.OpenAI(base_url=url, api_key=key, max_retries=5, timeout=20) as client:
         asked = arguments("Hello", 4, "py-again", stream=False)
@@ -183,6 +221,7 @@ def main():
     else:
         with openai.OpenAI(base_url=args.url, api_key=args.key, max_retries=0, timeout=60) as client:
             answers(check, client)
+            choices(check, client)
             refusals(check, client)
             streams(check, client)
             cancelled(check, client)

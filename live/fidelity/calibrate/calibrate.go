@@ -85,11 +85,13 @@ type Error struct {
 const leastRequests = 12
 
 // Fit fits the timing terms of a configuration to a run of a workload. The workload is simulated with the run's own starts, so that
-// nothing but the timing decides. Every third session, in order of their starts, is held out; without sessions, every third
+// nothing but the timing decides. Requests that started together may have come to the server in another order: with one worker it is
+// that of their first tokens, and with several a run does not tell it. Every third session, in order of their starts, is held out; without sessions, every third
 // request. Errors: the run is of another workload, has too few completed requests, or says no latencies; the configuration
 // cannot be simulated.
 func Fit(ctx context.Context, cfg simcore.Config, w *workload.Workload, run *fidelity.Run) (*Result, error) {
-	o, err := observe(w, run)
+	oneQueue := cfg.Deployment.Mode != simcore.ModeDisaggregated && cfg.Deployment.Workers == 1
+	o, err := observe(w, run, oneQueue)
 	if err != nil {
 		return nil, err
 	}

@@ -162,6 +162,37 @@ func TestLeaves(t *testing.T) {
 	}
 }
 
+// TestBursts fits to a run whose requests came to the one server in another order than they were sent, a moment apart.
+func TestBursts(t *testing.T) {
+	const bursts, size = 30, 8
+	b := workload.NewBuilder("bursts", 64)
+	random := rand.New(rand.NewPCG(3, 4))
+	for i := range bursts {
+		for range size {
+			b.Add(workload.Request{Input: 200 + random.IntN(6000), Output: 2 + random.IntN(60), ArrivalMs: float64(i)*4000 + .5*random.Float64()})
+		}
+	}
+	w, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := h200(t)
+	cfg.Deployment.Workers, cfg.Engine.MaxNumBatchedTokens = 1, 4096
+	run := measure(t, truth{1.2, 1.3, 4, 1.5}.apply(cfg), w, 0)
+	for i := range run.Requests {
+		q := &run.Requests[i]
+		early := .5 * random.Float64()
+		q.StartMs, q.TTFTMs = q.StartMs-early, q.TTFTMs+early
+	}
+	r, err := Fit(context.Background(), cfg, w, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := r.HeldOut.TTFT; len(r.NoNearer()) > 0 || e.Before.MeanAbsolute < .1 || e.After.MeanAbsolute > .05 { // prompts that end with one pass are in any order
+		t.Errorf("TTFT is off by %.3f before and %.4f after; no nearer: %v", e.Before.MeanAbsolute, e.After.MeanAbsolute, r.NoNearer())
+	}
+}
+
 // TestGaps fits to a run with requests that failed, that were never sent, that have no numbers and that the workload lacks.
 func TestGaps(t *testing.T) {
 	w := preset(t, workload.PresetAgentic, 150, 2)

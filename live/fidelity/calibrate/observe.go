@@ -1,8 +1,10 @@
 package calibrate
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/servegrid/servegrid/live/fidelity"
 	"github.com/servegrid/servegrid/simcore/workload"
@@ -13,8 +15,10 @@ type observations struct {
 	// timed is the workload with the starts of the run.
 	timed   *workload.Workload
 	samples []sample
-	// samplesOf are the places in samples of each request of the workload; -1 for none.
+	// samplesOf are the places in samples of each request of the workload; -1 for none. movedMs is how much later than in the run each
+	// of them starts, so that it keeps its place in the queue.
 	samplesOf [][kinds]int
+	movedMs   []float64
 	requests  [2]int // fitted and held out
 	leftOut   int
 }
@@ -36,13 +40,14 @@ type sample struct {
 	scale float64
 }
 
-// observe finds the requests of a run in its workload.
-func observe(w *workload.Workload, run *fidelity.Run) (*observations, error) {
+// observe finds the requests of a run in its workload. With one queue those that started together start in the order in which it
+// served them.
+func observe(w *workload.Workload, run *fidelity.Run, oneQueue bool) (*observations, error) {
 	numbers, err := run.NumbersIn(w)
 	if err != nil {
 		return nil, err
 	}
-	o := &observations{samplesOf: make([][kinds]int, w.Requests())}
+	o := &observations{samplesOf: make([][kinds]int, w.Requests()), movedMs: make([]float64, w.Requests())}
 	starts := make([]float64, w.Requests())
 	for i := range starts {
 		starts[i], o.samplesOf[i] = math.Inf(1), [kinds]int{-1, -1}
@@ -74,6 +79,9 @@ func observe(w *workload.Workload, run *fidelity.Run) (*observations, error) {
 		return nil, fmt.Errorf("%s: %w", run.Name, errNoLatencies)
 	}
 	o.scale()
+	if oneQueue {
+		o.asServed(starts)
+	}
 	o.timed, err = w.StartingAt(starts)
 	return o, err
 }
@@ -95,6 +103,42 @@ func (o *observations) add(number int, q *fidelity.Request, heldOut bool) {
 		if !math.IsNaN(ms) {
 			o.samplesOf[number][kind] = len(o.samples)
 			o.samples = append(o.samples, sample{kind: kind, ms: ms, heldOut: heldOut})
+		}
+	}
+}
+
+// togetherMs is within how many ms requests start together: each has a way of its own to the server, and which one is there first
+// is chance.
+const togetherMs = 1
+
+// asServed changes the starts of requests that started together so that they are in the order of their first tokens, which is that in
+// which one queue let them in.
+func (o *observations) asServed(starts []float64) {
+	firstToken := func(number int) float64 { return starts[number] + o.samples[o.samplesOf[number][ttft]].ms }
+	var numbers []int
+	for number, at := range o.samplesOf {
+		if at[ttft] >= 0 {
+			numbers = append(numbers, number)
+		}
+	}
+	slices.SortFunc(numbers, func(a, b int) int { return cmp.Or(cmp.Compare(starts[a], starts[b]), cmp.Compare(a, b)) })
+	for len(numbers) > 0 {
+		n := 1
+		for n < len(numbers) && starts[numbers[n]] <= starts[numbers[0]]+togetherMs {
+			n++
+		}
+		together := numbers[:n]
+		numbers = numbers[n:]
+		times := make([]float64, n)
+		for i, number := range together {
+			times[i] = starts[number]
+		}
+		slices.SortStableFunc(together, func(a, b int) int { return cmp.Compare(firstToken(a), firstToken(b)) })
+		for i, number := range together {
+			o.movedMs[number] = times[i] - starts[number]
+		}
+		for i, number := range together {
+			starts[number] = times[i]
 		}
 	}
 }

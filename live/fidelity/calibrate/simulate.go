@@ -24,7 +24,7 @@ func (o *observations) simulate(ctx context.Context, cfg simcore.Config, v value
 		}
 		at := &o.samplesOf[r.Request]
 		if at[ttft] >= 0 && life.Tokens > 0 {
-			out[at[ttft]] = life.FirstTokenMs - life.ArrivalMs
+			out[at[ttft]] = life.FirstTokenMs - life.ArrivalMs + o.movedMs[r.Request]
 		}
 		if at[itl] >= 0 && life.Tokens > 1 {
 			out[at[itl]] = (life.LastTokenMs - life.FirstTokenMs) / float64(life.Tokens-1)
