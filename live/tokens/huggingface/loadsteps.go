@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 )
@@ -177,6 +178,10 @@ func (l *loading) preTokenizer(raw json.RawMessage) {
 	case "CharDelimiterSplit":
 		add(s.Delimiter, true, removed, false)
 	case "Metaspace":
+		if utf8.RuneCountInString(s.Replacement) != 1 {
+			l.problem("pre_tokenizer Metaspace: replacement %q is not one character", s.Replacement)
+			return
+		}
 		l.space = s.Replacement
 		l.t.splitters = append(l.t.splitters, metaspace{s.Replacement, isTrue(s.Split, true)})
 	default:

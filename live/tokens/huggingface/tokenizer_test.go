@@ -139,6 +139,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"steps":        {`{"normalizer":{"type":"Precompiled"},"pre_tokenizer":{"type":"UnicodeScripts"},"model":{"type":"BPE","vocab":{},"merges":[]}}`, "normalizer \"Precompiled\" is not supported\npre_tokenizer \"UnicodeScripts\" is not supported"},
 		"pattern":      {`{"pre_tokenizer":{"type":"Split","pattern":{"Regex":"a(?=b)"},"behavior":"Isolated"},"model":{"type":"BPE","vocab":{},"merges":[]}}`, "look-around"},
 		"behavior":     {`{"pre_tokenizer":{"type":"Split","pattern":{"Regex":"a"},"behavior":"Odd"},"model":{"type":"BPE","vocab":{},"merges":[]}}`, `behavior "Odd"`},
+		"metaspace":    {`{"pre_tokenizer":{"type":"Metaspace"},"model":{"type":"BPE","vocab":{},"merges":[]}}`, `replacement "" is not one character`},
 		"dropout":      {`{"model":{"type":"BPE","vocab":{},"merges":[],"dropout":0.1}}`, "dropout 0.1"},
 		"suffix":       {`{"model":{"type":"BPE","vocab":{},"merges":[],"end_of_word_suffix":"</w>"}}`, "end_of_word_suffix"},
 		"merge":        {`{"model":{"type":"BPE","vocab":{"a":0},"merges":["a b"]}}`, `merge 1: "a b" is not in the vocab`},
@@ -185,6 +186,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"added_tokens":[{"id":1,"content":"x"}],"normalizer":{"type":"NFC"},"pre_tokenizer":{"type":"Split","pattern":{"Regex":"a|\\s+(?!\\S)"},"behavior":"Isolated"},"model":{"type":"BPE","vocab":{"a":0,"b":2,"ab":3},"merges":["a b"]}}`))
 	f.Add([]byte(`{"model":{"type":"Unigram","vocab":[["<unk>",0],["a",-1],["ab",-1.5]],"unk_id":0}}`))
 	f.Add([]byte(`{"pre_tokenizer":{"type":"Metaspace","replacement":"_"},"model":{"type":"WordPiece","vocab":{"[UNK]":0,"a":1,"##b":2}}}`))
+	f.Add([]byte(`{"pre_tokenizer":{"type":"Metaspace"},"model":{"type":"WordPiece","vocab":{"[UNK]":0,"a":1,"##b":2}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if tokenizer, err := parse(data); err == nil {
 			tokenizer.AppendTokens(nil, "some text, 漢字 abab \n")
