@@ -262,6 +262,9 @@ func (c *dynamoCapture) namedRequest(tool *dynamoTool, field, id string, session
 	case !known:
 		c.problem(tool.at, "tool.claude.%s is %s: tool call %s names a request that was not captured", field, shortened(id), shortened(tool.call))
 		return noRequest, false
+	case c.requests[r].session == noSession:
+		c.problem(tool.at, "tool.claude.%s is %s: tool call %s names a request without a session", field, shortened(id), shortened(tool.call))
+		return noRequest, false
 	case c.requests[r].session != session:
 		c.problem(tool.at, "tool.claude.%s is %s: tool call %s names a request of another session, %s", field, shortened(id), shortened(tool.call),
 			shortened(c.sessions[c.requests[r].session].name))
