@@ -1,6 +1,6 @@
 """Parses the PromQL of the dashboard and of the alerts with the grammar of Prometheus.
 
-    python tools/promql.py deploy/grafana/servegrid.json deploy/prometheus/alerts.yaml
+    python tools/promql.py deploy/helm/servegrid/dashboards/servegrid.json deploy/helm/servegrid/alerts/alerts.yaml
 
 Needs promql-parser and PyYAML. That the metrics and labels exist is checked by the tests of sweep/telemetry.
 """

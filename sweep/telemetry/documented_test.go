@@ -55,7 +55,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 func expressions(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	text, err := os.ReadFile(filepath.Join(repository, "deploy/grafana/servegrid.json"))
+	text, err := os.ReadFile(filepath.Join(repository, "deploy/helm/servegrid/dashboards/servegrid.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func expressions(t *testing.T) map[string]string {
 			out["variable "+v.Name] = metric
 		}
 	}
-	if text, err = os.ReadFile(filepath.Join(repository, "deploy/prometheus/alerts.yaml")); err != nil {
+	if text, err = os.ReadFile(filepath.Join(repository, "deploy/helm/servegrid/alerts/alerts.yaml")); err != nil {
 		t.Fatal(err)
 	}
 	var alerts struct {
