@@ -1,6 +1,9 @@
 package queue
 
 import (
+	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -32,5 +35,13 @@ func TestSweepThroughQueue(t *testing.T) {
 	}
 	if state, err := conn.Seen(t.Context()); err != nil || state.Streams[0].Messages != 0 || state.Streams[1].Messages != 0 {
 		t.Errorf("left behind: %+v, %v", state, err)
+	}
+}
+
+// The chart knows which version of the simulator its workers have: KEDA counts what waits for them.
+func TestChartKnowsTheVersion(t *testing.T) {
+	chart, err := os.ReadFile("../../deploy/helm/servegrid/Chart.yaml")
+	if want := fmt.Sprintf("servegrid/simulator: %q", thisVersion); err != nil || !strings.Contains(string(chart), want) {
+		t.Errorf("no %s in the chart, error %v", want, err)
 	}
 }
