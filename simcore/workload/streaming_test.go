@@ -224,20 +224,14 @@ func (f textTrace) loaded(t *testing.T, text io.Reader) (w *Workload, peak, kept
 	t.Helper()
 	s := DefaultTraceSpec()
 	s.Path, s.Format = "-", f.format
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.GC() // what pools hold goes in the second
-	runtime.ReadMemStats(&before)
+	before := liveBytes()
 	stop := peakHeap()
 	w, err := Spec{Trace: &s}.Load(context.Background(), Source{Stdin: text})
 	most := stop()
 	if err != nil {
 		t.Fatal(err)
 	}
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	return w, int64(most) - int64(before.HeapAlloc), int64(after.HeapAlloc) - int64(before.HeapAlloc)
+	return w, int64(most) - before, liveBytes() - before
 }
 
 type countingWriter struct {

@@ -315,11 +315,7 @@ func (c *Coordinator) forget(ctx context.Context) error {
 		return err
 	}
 	c.sweep, c.receiving.sweep = earlier, earlier
-	err = errors.Join(c.withdraw(ctx), c.receiving.close(ctx), c.conn.purge(ctx, c.conn.partsStream(), c.conn.parts(earlier)), c.conn.noteEnd(ctx, earlier))
-	if err != nil {
-		return err
-	}
-	return removeToken(c.opt.Dir)
+	return c.leave(ctx, true)
 }
 
 // withdraw takes the sweep's points out of the queue.
