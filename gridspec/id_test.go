@@ -11,13 +11,13 @@ import (
 // TestContentIDGolden pins IDs: a change of one makes every stored result of such a point worthless, and needs a
 // new simcore.SemanticVersion only when the outcome of points changes as well.
 func TestContentIDGolden(t *testing.T) {
-	if simcore.SemanticVersion != "5" {
-		t.Skip("the IDs below are those of version 5")
+	if simcore.SemanticVersion != "6" {
+		t.Skip("the IDs below are those of version 6")
 	}
 	for _, tc := range []struct{ spec, want string }{
-		{"", "bfe76c66de2186db5091dff3b80f7857"},
-		{"engine: {block_size: 16, max_num_seqs: null}", "26268aabab450c65e484f586e6355a9b"},
-		{"load: {rate: 0.1}\nsla: {ttft_ms: 1e-7}\ntiming: {source: fixed, decode_ms: 2.5}\ncompat: dynamo-1.3", "ff32ab45768884ef6c2c590bfc3d542f"},
+		{"", "34e9ce5b733877428d2dadf860f05fa2"},
+		{"engine: {block_size: 16, max_num_seqs: null}", "09d0bcdd8f29c9c0f08b106156fd3650"},
+		{"load: {rate: 0.1}\nsla: {ttft_ms: 1e-7}\ntiming: {source: fixed, decode_ms: 2.5}\ncompat: dynamo-1.3", "1178b47a0d16df5ffb84dfcc855c130c"},
 	} {
 		if got := expand(t, load(t, chat+tc.spec))[0].ContentID("digest"); got != tc.want {
 			t.Errorf("%q has ID %s, want %s", tc.spec, got, tc.want)

@@ -18,8 +18,9 @@ type Call struct {
 	Turn int
 	// Input and Output are the lengths in tokens that the workload states.
 	Input, Output int
-	// ScheduledMs is when it is due, in ms since the run began.
+	// ScheduledMs is when it is due, in ms since the run began; of those due together that with the lowest Order first.
 	ScheduledMs float64
+	Order       int32
 	// Prompt is what the request says, made only when it is sent. It may be called again, from any goroutine, and says the same.
 	Prompt func() []Message
 	// Blocks are the KV blocks of the prompt and of the answer where it is known, as simcore.OnlineRequest has them, for targets
@@ -38,27 +39,43 @@ type Message struct {
 // Target is what requests are sent to: an endpoint behind HTTP, or a simulated deployment in this process.
 type Target interface {
 	// Send sends a request and calls event for everything that comes back, in order and from one goroutine, until the answer
-	// is complete, has failed or ctx is done. The error is an [*Error].
+	// is complete, has failed or ctx is done, whose cause is then [*GaveUp]. The error is an [*Error].
 	Send(ctx context.Context, call *Call, event func(Event)) error
 }
 
-// Submitter is a target that takes requests in the order in which they are due. Others get them from a goroutine each, and so in
-// any order those that are due together.
+// GaveUp is why the context of requests under way is done: the run is over.
+type GaveUp struct {
+	// AtMs is since when, in ms since the run began.
+	AtMs float64
+}
+
+// Error says so.
+func (g *GaveUp) Error() string { return "the run is over" }
+
+// Submitter is a target in this process that takes requests in the order in which they are due, and whose time stands still until
+// they have come. Others get requests from a goroutine each, and so in any order those that are due together.
 type Submitter interface {
 	Target
 	// Submit hands a request over without waiting for anything; wait then does the rest of what Send does.
 	Submit(call *Call) (wait func(ctx context.Context, event func(Event)) error)
+	// Settled says that everything has been submitted that follows from the end of a call and is due by now.
+	Settled(call *Call)
+	// Until says that nothing is due before a time, in ms since the run began, but what follows from the end of a call.
+	Until(ms float64)
 }
 
 // Event is something that came back.
 type Event struct {
-	// At is when it was read.
-	At time.Time
+	// At is when it was read. A simulated deployment says instead in AtMs when it was, in ms since the run began, and At is zero.
+	At   time.Time
+	AtMs float64
 	// Tokens is how many output tokens came with it as far as the target says so, 1 for a chunk with text or reasoning and 0
 	// for one without.
 	Tokens int
 	// Usage is set when the event says how many tokens there were.
 	Usage *Usage
+	// Ended says that the call ended then, well or not, so that it does not matter when that was noticed.
+	Ended bool
 	// Data is the event as it was read, for traces of every chunk; it is valid during the call.
 	Data []byte
 }

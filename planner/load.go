@@ -16,6 +16,13 @@ const (
 	reasonRefused          = "scale_down_refused_consolidation"
 )
 
+// LoadReasons lists the reasons of load scaling that [Tick.LoadReason] may give.
+func LoadReasons() []string {
+	return []string{
+		reasonDisabled, reasonNoPasses, reasonInProgress, reasonMismatch, reasonInsufficientData, reasonNoChange, reasonUp, reasonDown, reasonCapped, reasonRefused,
+	}
+}
+
 // verdict is what the load of a pool's workers says.
 type verdict struct {
 	// wanted is a number of workers, -1 if it says nothing; then reason tells why.

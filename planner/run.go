@@ -15,26 +15,16 @@ func Run(ctx context.Context, cfg simcore.Config, p Config, w *workload.Workload
 		report, err := simcore.Run(ctx, cfg, w, opt)
 		return &Outcome{Report: report}, err
 	}
-	resolved, problems := cfg.Resolve()
-	if err := problems.Err(); err != nil {
+	r, cfg, err := newRunner(cfg, p)
+	if err != nil {
 		return nil, err
 	}
-	p, problems = p.Resolve(resolved)
-	if err := problems.Err(); err != nil {
-		return nil, err
-	}
-	if rulesFor(cfg.Compat).PolynomialEngines {
-		cfg = polynomialEngines(cfg)
-	}
-	var plan *staffing
-	if p.Policy == PolicyForesight {
-		var err error
-		if plan, err = foresee(ctx, cfg, p, w); err != nil {
+	if r.config.Policy == PolicyForesight {
+		if r.plan, err = foresee(ctx, cfg, r.config, w); err != nil {
 			return nil, err
 		}
-		cfg, resolved = plan.with(cfg), plan.with(resolved)
+		cfg, r.cfg = r.plan.with(cfg), r.plan.with(r.cfg)
 	}
-	r := &runner{cfg: resolved, config: p, plan: plan}
 	listen := opt.ScalingEvents
 	opt.ScalingEvents = func(e simcore.ScalingEvent) {
 		r.gpus.note(e)
@@ -44,7 +34,6 @@ func Run(ctx context.Context, cfg simcore.Config, p Config, w *workload.Workload
 		}
 	}
 	opt.Restarted = func() (simcore.Autoscaler, error) { return r.begin(ctx) }
-	var err error
 	if opt.Autoscaler, err = r.begin(ctx); err != nil {
 		return nil, err
 	}
@@ -65,9 +54,25 @@ type runner struct {
 	gpus   *gpuClock
 }
 
+// newRunner checks both configurations. It returns what is simulated, which by the rules of old releases differs from cfg.
+func newRunner(cfg simcore.Config, p Config) (*runner, simcore.Config, error) {
+	resolved, problems := cfg.Resolve()
+	if err := problems.Err(); err != nil {
+		return nil, cfg, err
+	}
+	p, problems = p.Resolve(resolved)
+	if err := problems.Err(); err != nil {
+		return nil, cfg, err
+	}
+	if rulesFor(cfg.Compat).PolynomialEngines {
+		cfg = polynomialEngines(cfg)
+	}
+	return &runner{cfg: resolved, config: p}, cfg, nil
+}
+
 // begin makes the policy, which knows nothing yet, and empty records.
 func (r *runner) begin(ctx context.Context) (simcore.Autoscaler, error) {
-	r.record = &Record{Pools: poolNames(r.cfg), InitialWorkers: initialWorkers(r.cfg), Config: r.config}
+	r.record = &Record{Pools: PoolNames(r.cfg), InitialWorkers: initialWorkers(r.cfg), Config: r.config}
 	r.gpus = newGPUClock(r.cfg, &r.config)
 	switch r.config.Policy {
 	case PolicyTargetTracking:
@@ -82,8 +87,8 @@ func (r *runner) begin(ctx context.Context) (simcore.Autoscaler, error) {
 	return scaler, scaler.core.warm(ctx)
 }
 
-// poolNames names the pools of a deployment.
-func poolNames(cfg simcore.Config) []string {
+// PoolNames names the pools of a deployment, in the order of [simcore.Config.Stages]: "agg", or "prefill" and "decode".
+func PoolNames(cfg simcore.Config) []string {
 	if cfg.Deployment.Mode == simcore.ModeDisaggregated {
 		return []string{"prefill", "decode"}
 	}

@@ -12,6 +12,11 @@ const (
 	reasonPartnerNotReady = "partner_not_ready"
 )
 
+// ThroughputReasons lists the reasons of throughput scaling that [Tick.ThroughputReason] may give.
+func ThroughputReasons() []string {
+	return []string{reasonDisabled, reasonNoTraffic, reasonPredictFailed, reasonModelNotReady, reasonPartnerNotReady, reasonBound, reasonScale}
+}
+
 // scaleByThroughput sizes the pools for the predicted load: as a bound for load scaling, or, without that, as a decision.
 func (c *core) scaleByThroughput(traffic *Load, t *Tick) proposal {
 	if traffic == nil {

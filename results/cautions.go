@@ -16,17 +16,18 @@ const (
 	rejectedColumn = "rejected_requests"
 	failedColumn   = "failed_requests"
 	arrivedColumn  = "num_requests"
+	leftOutColumn  = "left_out_records"
 	// extrapolatedColumn is the share of the passes that lie outside of the data behind their timing.
 	extrapolatedColumn = "extrapolated_pass_ratio"
 )
 
 // Cautions returns what one must know before trusting the frontier of an analysis, a sentence each: that candidates
-// reject requests or failed them, and so did less work than the others, that some have no value in a column of the analysis, or that
-// most passes lie outside of what was measured, or that some were stopped before it was clear whether they keep the
-// constraints. Candidates that are not ok say so themselves.
+// reject requests or failed them, and so did less work than the others, that some replayed only what is whole of a damaged trace or
+// have no value in a column of the analysis, that most passes lie outside of what was measured, or that some were stopped before it
+// was clear whether they keep the constraints. Candidates that are not ok say so themselves.
 func (c *Candidates) Cautions(a Analysis) []string {
 	ok := c.okRows()
-	cautions := append([]string{c.stops(a.Constraints), c.rejections(ok), c.failures(ok)}, c.missingValues(a, ok)...)
+	cautions := append([]string{c.stops(a.Constraints), c.rejections(ok), c.failures(ok), c.leftOut(ok)}, c.missingValues(a, ok)...)
 	cautions = append(cautions, c.extrapolations(ok))
 	return slices.DeleteFunc(cautions, func(caution string) bool { return caution == "" })
 }
@@ -92,6 +93,20 @@ func (c *Candidates) failures(ok []int) string {
 		return ""
 	}
 	return fmt.Sprintf("Requests failed at %s (up to %s); see %s and %s.", where, most, failedColumn, ErrorKindsColumn)
+}
+
+// leftOut says how many candidates replayed a trace without what was damaged in it, and how much that was where it was most.
+func (c *Candidates) leftOut(ok []int) string {
+	records := c.numbers(leftOutColumn)
+	rows := above(ok, records, 0)
+	if len(rows) == 0 {
+		return ""
+	}
+	most := 0.
+	for _, row := range rows {
+		most = max(most, records[row])
+	}
+	return fmt.Sprintf("A damaged trace was replayed without what is damaged at %s (up to %.0f records or files); see %s.", points(len(rows)), most, leftOutColumn)
 }
 
 // lost says at how many candidates, and how many of them on the frontier, a column counts requests that came to nothing, and how

@@ -23,6 +23,10 @@ func TestCautions(t *testing.T) {
 			"status,tps,failed_requests,num_requests\nok,9,1,10\nok,1,,20\nfailed,1,9,20\n", Analysis{},
 			[]string{"Requests failed at 1 point, 1 of them on the frontier (up to 1 of 10); see failed_requests and error_kinds."},
 		},
+		"damaged traces": {
+			"status,tps,left_out_records\nok,9,3\nok,1,0\nok,9,12\nskipped,,\n", Analysis{},
+			[]string{"A damaged trace was replayed without what is damaged at 2 points (up to 12 records or files); see left_out_records."},
+		},
 		"rejections off the frontier, without a total": {
 			"tps,rejected_requests\n1,5\n2,0\n", Analysis{},
 			[]string{"Requests are rejected at 1 point (up to 5: prompts longer than the context or the KV pool); see rejected_requests."},

@@ -77,7 +77,7 @@ func madeUpMetrics(rng *rand.Rand, workers int, policy string, budget, concurren
 	throughput := math.Min(perWorker, 300) * user * float64(workers) * noise(0.06) * (0.8 + 0.4*reuse)
 	ttft := (60 + 1800*(1-reuse)*perWorker/float64(60+budget/64)) * noise(0.2)
 	known := map[string]float64{
-		"num_requests": 2000, "completed_requests": 2000, "rejected_requests": 0, "extrapolated_pass_ratio": 0, "duration_ms": 4e8 / throughput,
+		"num_requests": 2000, "completed_requests": 2000, "rejected_requests": 0, "left_out_records": 0, "extrapolated_pass_ratio": 0, "duration_ms": 4e8 / throughput,
 		"total_input_tokens": 1890112, "total_output_tokens": 398711,
 		"output_throughput_tok_s":               throughput,
 		"output_throughput_tok_s_per_gpu":       throughput / float64(2*workers),

@@ -46,7 +46,7 @@ func TestAgentXGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	var goldens []agentXGolden
-	if err := json.NewDecoder(z).Decode(&goldens); err != nil || len(goldens) < 13 {
+	if err := json.NewDecoder(z).Decode(&goldens); err != nil || len(goldens) < 24 {
 		t.Fatalf("%d runs: %v", len(goldens), err)
 	}
 	for _, golden := range goldens {

@@ -14,6 +14,7 @@ func (s *simulation) runAlone() error {
 	order := byStart(starts)
 	workers := s.cfg.Deployment.Workers
 	worker := engine.New(&s.env, engine.Place{})
+	defer worker.Recycle()
 	most := (len(order) + workers - 1) / workers
 	own := arrivals{times: make([]float64, 0, most), overheadMs: s.overheadMs}
 	numbers := make([]int32, 0, most)

@@ -35,6 +35,7 @@ func (s *simulation) runCluster() error {
 		return err
 	}
 	s.countWorkers(&c.crew)
+	c.recycle()
 	s.collect(&s.env)
 	return nil
 }
@@ -66,7 +67,7 @@ func (s *simulation) newCluster(d driver, sessions []int32) (*cluster, error) {
 
 // addWorker adds a worker that is ready.
 func (c *cluster) addWorker(m router.Member) {
-	c.crew.add(c.newWorker(&c.env, 0, m), 0, m)
+	c.crew.add(c.newWorker(&c.env, 0, m, c.online), 0, m)
 }
 
 // hire, retire and dismiss let workers come and go. See [staff].
@@ -112,12 +113,14 @@ func (c *cluster) advance(until float64) error {
 		}
 		next := c.nextMs()
 		if c.scaling != nil {
-			if c.done() {
+			if c.done() && !c.online.goesOnAfter(until) {
 				return nil
 			}
-			if c.scaling.nextMs < min(next, c.stop) {
-				var err error
-				if c.now, err = c.tick(c.now, next); err != nil {
+			if at := c.scaling.nextMs; at < min(next, c.stop) && at <= until {
+				if c.online != nil && math.IsInf(next, 1) && c.idleFor() != nil {
+					return nil // which comes before the tick
+				}
+				if err := c.tick(next, until); err != nil {
 					return err
 				}
 				continue
@@ -183,26 +186,28 @@ func (c *cluster) done() bool {
 	return c.open == 0 && c.due.len() == 0 && math.IsInf(c.driver.peek(), 1)
 }
 
-// tick lets the autoscaler decide, after the last event and before the next one, and returns when that was.
-func (c *cluster) tick(last, next float64) (now float64, err error) {
+// tick lets the autoscaler decide, after the last event and before the next one, which is at a time. until is how far time
+// goes for now.
+func (c *cluster) tick(next, until float64) error {
 	if math.IsInf(next, 1) && len(c.held) == 0 {
-		if err := c.deadEnd(last); err != nil {
-			return last, err
+		if err := c.deadEnd(c.now); err != nil {
+			return err
 		}
 	}
-	now = c.scaling.tick(c.scaling.nextMs, last, c)
+	now := c.scaling.tick(c.scaling.nextMs, c.now, c)
+	c.now = now
 	c.startedMs = now // passes that begin then have begun
-	if err := c.scaling.goesOn(!math.IsInf(next, 1), c.waiting, now); err != nil {
-		return now, err
+	if err := c.scaling.goesOn(!math.IsInf(next, 1) || c.online.goesOnAfter(until), c.waiting, now); err != nil {
+		return err
 	}
 	if err := c.routeHeld(now); err != nil {
-		return now, err
+		return err
 	}
 	if err := c.startAll(now); err != nil {
-		return now, err
+		return err
 	}
 	c.scaling.dismiss(now, c)
-	return now, nil
+	return nil
 }
 
 // waiting returns the number of a request that has not ended, for explanations.

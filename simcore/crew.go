@@ -22,6 +22,7 @@ type crew struct {
 	requests  []int32    // that each worker has
 	byTier    []int32    // workers by their number in the lower memory tiers
 	places    [2][]int32 // workers by pool and id there
+	seats     []int32    // of each worker in its pool
 	// mixed says that workers came after the beginning, so that the order of their places is not that in which they start.
 	mixed bool
 	order []int64           // of each worker, by pool and id
@@ -30,7 +31,13 @@ type crew struct {
 	// could not start because of one.
 	survives bool
 	failures []failure
+	// former is what the workers counted that had a seat before, by pool and seat, less what the memory of the one that has it
+	// had counted when it came.
+	former [2][]counted
 }
+
+// counted is what a worker counts.
+type counted struct{ preemptions, passes int64 }
 
 // failure is why a worker could not start anything.
 type failure struct {
@@ -44,6 +51,11 @@ func (c *crew) add(w engine.Worker, pool int, m router.Member) (id int32) {
 	c.workers = append(c.workers, w)
 	c.isTouched, c.busyNs, c.requests = append(c.isTouched, false), append(c.busyNs, 0), append(c.requests, 0)
 	c.order = append(c.order, int64(pool)<<32|int64(m.Worker))
+	c.seats = append(c.seats, m.Seat)
+	for int(m.Seat) >= len(c.former[pool]) {
+		c.former[pool] = append(c.former[pool], counted{})
+	}
+	c.carry(id, -1)
 	if m.Tier >= 0 {
 		for int(m.Tier) >= len(c.byTier) {
 			c.byTier = append(c.byTier, 0)
@@ -59,8 +71,17 @@ func (c *crew) add(w engine.Worker, pool int, m router.Member) (id int32) {
 	return id
 }
 
+// carry adds what a worker counts, with a sign, to what is carried over at its seat.
+func (c *crew) carry(id int32, sign int64) {
+	w, at := c.workers[id], &c.former[c.order[id]>>32][c.seats[id]]
+	passes, _ := w.Passes()
+	at.preemptions += sign * w.Preemptions()
+	at.passes += sign * passes
+}
+
 // remove takes an idle worker without requests away.
 func (c *crew) remove(id int32) {
+	c.carry(id, 1)
 	pool := int(c.order[id] >> 32)
 	for pool >= len(c.spare) {
 		c.spare = append(c.spare, nil)
@@ -69,8 +90,8 @@ func (c *crew) remove(id int32) {
 	c.workers[id] = nil
 }
 
-// newWorker returns an idle worker of a pool, in the memory of one that is gone if there is any.
-func (c *crew) newWorker(env *engine.Environment, pool int, m router.Member) engine.Worker {
+// newWorker returns an idle worker of a pool, in the memory of one that is gone if there is any. o hears of new memory.
+func (c *crew) newWorker(env *engine.Environment, pool int, m router.Member, o *Online) engine.Worker {
 	place := engine.Place{Worker: int(m.Worker), Seat: int(m.Seat), Tier: int(m.Tier)}
 	if pool < len(c.spare) {
 		if n := len(c.spare[pool]); n > 0 {
@@ -80,7 +101,20 @@ func (c *crew) newWorker(env *engine.Environment, pool int, m router.Member) eng
 			return w
 		}
 	}
-	return engine.New(env, place)
+	w := engine.New(env, place)
+	o.hold(env.Blocks, w.Holder())
+	return w
+}
+
+// recycle leaves the memory of all workers to those of other runs.
+func (c *crew) recycle() {
+	for _, workers := range append(c.spare, c.workers) {
+		for _, w := range workers {
+			if w != nil {
+				w.Recycle()
+			}
+		}
+	}
 }
 
 // occupied reports whether a worker has requests or does anything.

@@ -106,6 +106,7 @@ func (s *simulation) runDisaggregated() error {
 		return err
 	}
 	s.countWorkers(&d.crew)
+	d.recycle()
 	for i := range d.handoffs {
 		d.mergeJob(&d.decode.Requests[i], &d.handoffs[i])
 	}
@@ -178,7 +179,7 @@ func (d *disaggregated) addWorker(pool int, m router.Member) {
 	if env.Index != nil {
 		env.Index.Grow(int(m.Seat) + 1)
 	}
-	w := d.newWorker(env, pool, m)
+	w := d.newWorker(env, pool, m, d.online)
 	d.add(w, pool, m)
 	d.deferred = append(d.deferred, nil)
 	if pool == 0 {
@@ -212,12 +213,14 @@ func (d *disaggregated) advance(until float64) error {
 		}
 		next := d.nextMs()
 		if d.scaling != nil {
-			if d.done() {
+			if d.done() && !d.online.goesOnAfter(until) {
 				return nil
 			}
-			if d.scaling.nextMs < min(next, d.stop) {
-				var err error
-				if d.now, err = d.tick(d.now, next); err != nil {
+			if at := d.scaling.nextMs; at < min(next, d.stop) && at <= until {
+				if d.online != nil && math.IsInf(next, 1) && d.idleFor() != nil {
+					return nil // which comes before the tick
+				}
+				if err := d.tick(next, until); err != nil {
 					return err
 				}
 				continue
@@ -365,10 +368,11 @@ func (d *disaggregated) prefilled(id int32, signal engine.Signal, now float64) {
 		if d.unreserved {
 			d.actions.push(action{actRelease, r})
 		}
-		if d.destinationFirst {
-			d.transfer(r, now)
-		} else {
+		switch {
+		case !d.destinationFirst:
 			d.actions.push(action{actReserve, r})
+		case !d.handoffs[r].cancelled: // otherwise the decode worker may be gone
+			d.transfer(r, now)
 		}
 	}
 }
@@ -580,7 +584,7 @@ func (d *disaggregated) transfer(r int32, now float64) {
 	}
 	ms := float64(tokens) * float64(c.KVBytesPerToken) / (c.KVTransferBandwidth * 1e9) * 1000
 	d.decodeWorkers[d.decode.Requests[r].Worker].Arriving(1, now)
-	d.transfers.push(timed{now + ms, d.handoffs[r].asked, r})
+	d.transfers.push(timed{now + ms, int64(d.handoffs[r].asked), r})
 }
 
 // arrive lets a request whose prompt has arrived go on as soon as its decode worker is idle.
@@ -663,7 +667,7 @@ func (d *disaggregated) checkDone(now float64) error {
 	if err := d.deadEnd(now); err != nil {
 		return err
 	}
-	if len(d.heldPrompts)+len(d.heldReservations) > 0 {
+	if d.held() > 0 {
 		return d.scaling.noWorker(d.waiting(), now)
 	}
 	for i := range d.reservations {

@@ -48,27 +48,32 @@ func (d *disaggregated) done() bool {
 	return d.open == 0 && d.due.len() == 0 && math.IsInf(d.transfers.soonest(), 1) && math.IsInf(d.driver.peek(), 1)
 }
 
-// tick lets the autoscaler decide, after the last event and before the next one, and returns when that was.
-func (d *disaggregated) tick(last, next float64) (now float64, err error) {
-	if math.IsInf(next, 1) && len(d.heldPrompts)+len(d.heldReservations) == 0 {
-		if err := d.checkDone(last); err != nil {
-			return last, err
+// tick lets the autoscaler decide, after the last event and before the next one, which is at a time. until is how far time
+// goes for now.
+func (d *disaggregated) tick(next, until float64) error {
+	if math.IsInf(next, 1) && d.held() == 0 {
+		if err := d.checkDone(d.now); err != nil {
+			return err
 		}
 	}
-	now = d.scaling.tick(d.scaling.nextMs, last, d)
+	now := d.scaling.tick(d.scaling.nextMs, d.now, d)
+	d.now = now
 	d.passesBegan = true
-	if err := d.scaling.goesOn(!math.IsInf(next, 1), d.waiting, now); err != nil {
-		return now, err
+	if err := d.scaling.goesOn(!math.IsInf(next, 1) || d.online.goesOnAfter(until), d.waiting, now); err != nil {
+		return err
 	}
 	if err := d.routeHeld(now); err != nil {
-		return now, err
+		return err
 	}
 	if _, err := d.proceed(now); err != nil {
-		return now, err
+		return err
 	}
 	d.scaling.dismiss(now, d)
-	return now, nil
+	return nil
 }
+
+// held is how many requests wait because a pool has no worker to take them.
+func (d *disaggregated) held() int { return len(d.heldPrompts) + len(d.heldReservations) }
 
 // routeHeld lets go on what waited because a pool had no worker to take it, once that has one.
 func (d *disaggregated) routeHeld(now float64) error {

@@ -99,7 +99,7 @@ func newSessionDriver(s *released) *sessionDriver {
 	starts := s.sessionStarts()
 	d.ready = make(timeHeap, 0, len(starts))
 	for _, session := range byStart(starts) {
-		d.ready = append(d.ready, timed{starts[session], session, session}) // sorted, so it is a heap
+		d.ready = append(d.ready, timed{starts[session], int64(session), session}) // sorted, so it is a heap
 	}
 	return d
 }
@@ -107,7 +107,7 @@ func newSessionDriver(s *released) *sessionDriver {
 // admit makes the next session of a closed loop ready.
 func (d *sessionDriver) admit(now float64) {
 	if int(d.waiting) < d.s.workload.Sessions() {
-		d.ready.push(timed{now, d.waiting, d.waiting})
+		d.ready.push(timed{now, int64(d.waiting), d.waiting})
 		d.waiting++
 	}
 }
@@ -125,7 +125,7 @@ func (d *sessionDriver) closed() bool { return d.loop }
 
 func (d *sessionDriver) ended(_, session int32, now float64) {
 	if turnAfter := d.next[session]; turnAfter < d.s.workload.SessionStart[session+1] {
-		d.ready.push(timed{now + d.s.workload.DelayMs[turnAfter]/d.speedup, session, session})
+		d.ready.push(timed{now + d.s.workload.DelayMs[turnAfter]/d.speedup, int64(session), session})
 		return
 	}
 	if d.loop {

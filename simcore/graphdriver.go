@@ -107,7 +107,7 @@ func (d *graphDriver) start(play int, zero float64) {
 }
 
 func (d *graphDriver) release(r int32) {
-	d.ready.push(timed{d.readyMs[r] + d.delayMs[r]/d.speedup, d.graph.Rank[r], r})
+	d.ready.push(timed{d.readyMs[r] + d.delayMs[r]/d.speedup, int64(d.graph.Rank[r]), r})
 }
 
 // trigger tells the requests that wait for one that it was released or has ended.

@@ -60,7 +60,7 @@ func Summarise(cfg Config, w *workload.Workload, m Measured) (*Report, error) {
 		s.addMeasured(q)
 	}
 	m.Live.ScheduleLag = lag.Summary()
-	s.gaps = *cmp.Or(m.Gaps, &metrics.GapRecorder{})
+	s.gaps = cmp.Or(m.Gaps, &metrics.GapRecorder{})
 	r := s.report()
 	r.Live, r.SimulatorVersion = &m.Live, ""
 	if m.UserGaps == nil && m.Gaps == nil {

@@ -27,12 +27,14 @@ type Online struct {
 
 	slots     []onlineSlot
 	free      []int32
-	arrivals  timeHeap // requests that have not arrived, in the order in which they were submitted
+	arrivals  timeHeap // requests that have not arrived, by their order and then as they were submitted
 	submitted int32
-	reachedMs float64
 
 	cancels    timeHeap // requests by when they are given up, in order of generation
 	cancelling []int32  // requests that are being given up
+
+	scaling *scaling // nil when the number of workers does not change
+	numbers []OnlinePool
 
 	workers []OnlineWorker
 	record  RequestRecord
@@ -49,6 +51,8 @@ type onlineDeployment interface {
 	forgetSession(session int32)
 	// life is what is known of a request, recordOf what is told of one in the end.
 	life(request int32) *engine.Request
+	// seatOf is the seat of the worker that makes a request's tokens, or -1 as long as there is none.
+	seatOf(request int32) int
 	// reused is how many tokens of a request's prompt were cached.
 	reused(request int32) int32
 	recordOf(request int32, record *RequestRecord, handoff *Handoff)
@@ -91,6 +95,9 @@ type OnlineRequest struct {
 	Session string
 	// Hints are what it tells the router.
 	Hints workload.Hints
+	// Order says which of the requests that arrive at the same time comes first: that with the lowest, and with equal ones the one
+	// that was submitted first. [Release.Order] is what a simulation goes by.
+	Order int32
 }
 
 // OnlineEvent says what became of a request at a time.
@@ -101,6 +108,8 @@ type OnlineEvent struct {
 	AtMs float64
 	// Tokens counts the output tokens that came at that time, Cached the prompt tokens that were in the prefix cache.
 	Tokens, Cached int32
+	// Seat is that of the worker that makes the tokens, or -1 as long as there is none. See [OnlineWorker].
+	Seat int
 	// Life is what is known of the request by then, valid during the call.
 	Life *engine.Request
 	// Ended says that nothing more comes: Life.State is completed, rejected, failed or cancelled. Record then says all that is
@@ -109,22 +118,36 @@ type OnlineEvent struct {
 	Record *RequestRecord
 }
 
-// OnlineWorker is the state of one worker.
+// OnlineWorker is the state of one worker that is ready or drains.
 type OnlineWorker struct {
-	Pool, Worker int
+	// Pool and Worker are the place of its pool in [Config.Stages] and its id there, which no other worker ever has. Seat is a
+	// number there that another worker may have once it is gone; those of the first workers are their ids.
+	Pool, Worker, Seat int
 	// Running and Waiting count requests; HeldBlocks, CachedBlocks and TotalBlocks KV blocks: those that requests hold, those
 	// that nobody holds and that may be reused, and all.
 	Running, Waiting                      int
 	HeldBlocks, CachedBlocks, TotalBlocks int
-	// Preemptions and Passes are counted since the beginning.
+	// Preemptions and Passes are counted since the beginning, those of workers included that had the seat before.
 	Preemptions, Passes int64
+}
+
+// OnlinePool is how many workers of a pool take requests, start, and finish what they have.
+type OnlinePool struct{ Ready, Starting, Draining int }
+
+// OnlineOptions are what an [Online] deployment may do besides serving.
+type OnlineOptions struct {
+	// Autoscaler, when set, changes how many workers there are. It decides as long as time goes on, even when there are no
+	// requests.
+	Autoscaler Autoscaler
+	// ScalingEvents, when set, hears of each worker that comes or goes, from within Advance.
+	ScalingEvents func(ScalingEvent)
 }
 
 // NewOnline returns an idle deployment at time 0 that holds up to maxRequests requests at once, of at least 1. events hears of
 // tokens and ends in order of time, from within Advance; it may call Submit and Cancel. What the configuration says of load,
 // time cap and SLA does not count. An invalid configuration is a [problem.List].
-func NewOnline(cfg Config, maxRequests int, events func(OnlineEvent)) (*Online, error) {
-	return newOnline(cfg, maxRequests, events, Options{})
+func NewOnline(cfg Config, maxRequests int, events func(OnlineEvent), opt OnlineOptions) (*Online, error) {
+	return newOnline(cfg, maxRequests, events, Options{Autoscaler: opt.Autoscaler, ScalingEvents: opt.ScalingEvents})
 }
 
 func newOnline(cfg Config, maxRequests int, events func(OnlineEvent), opt Options) (*Online, error) {
@@ -148,6 +171,8 @@ func newOnline(cfg Config, maxRequests int, events func(OnlineEvent), opt Option
 		released: released{cfg: cfg, workload: o.blocks.Workload(), stop: math.Inf(1)},
 		ctx:      context.Background(), rules: set, opt: opt, overheadMs: cfg.RequestOverheadMs(), online: o,
 	}
+	s.scaling = s.newScaling()
+	o.scaling = s.scaling
 	return o, o.deploy(s)
 }
 
@@ -159,12 +184,6 @@ func (o *Online) deploy(s *simulation) error {
 			return err
 		}
 		d.survives, o.deployment = true, d
-		for _, id := range d.places[0] {
-			o.hold(d.prefill.Blocks, d.workers[id].Holder())
-		}
-		for _, id := range d.places[1] {
-			o.hold(d.decode.Blocks, d.workers[id].Holder())
-		}
 		return nil
 	}
 	var err error
@@ -177,9 +196,6 @@ func (o *Online) deploy(s *simulation) error {
 		return err
 	}
 	c.survives, o.deployment = true, c
-	for _, w := range c.workers {
-		o.hold(s.env.Blocks, w.Holder())
-	}
 	return nil
 }
 
@@ -196,8 +212,8 @@ type noGaps struct{}
 // RecordGaps does nothing.
 func (noGaps) RecordGaps(perfmodel.Nanoseconds, int64) {}
 
-// Submit lets a request arrive at a time that is no earlier than what Advance has reached, and returns its number. ok is false
-// when there are maxRequests already.
+// Submit lets a request arrive at a time, and returns its number. When something has happened since that time it arrives with
+// the last of what has. ok is false when there are maxRequests already.
 func (o *Online) Submit(atMs float64, r OnlineRequest) (request int32, ok bool) {
 	if len(o.free) == 0 {
 		return 0, false
@@ -219,37 +235,46 @@ func (o *Online) Submit(atMs float64, r OnlineRequest) (request int32, ok bool) 
 	if len(o.arrivals) == 0 {
 		o.submitted = 0
 	}
-	o.arrivals.push(timed{o.notPast(atMs), o.submitted, request})
+	o.arrivals.push(timed{o.notPast(atMs), int64(r.Order)<<32 | int64(o.submitted), request})
 	o.submitted++
 	return request, true
 }
 
-// notPast is a time, or when it is now if that is later.
-func (o *Online) notPast(atMs float64) float64 {
-	return max(atMs, o.reachedMs, o.deployment.latestMs())
-}
+// notPast is a time, or that of the last thing that has happened if that is later.
+func (o *Online) notPast(atMs float64) float64 { return max(atMs, o.deployment.latestMs()) }
 
-// Cancel ends a request whose client has gone, at the given time: at the end of the pass that is under way its KV blocks are
+// Cancel ends a request whose client has gone, at the given time or as soon after it as Submit could: at the end of the pass that is under way its KV blocks are
 // given up, and nothing more is told of it but its end. A request that has ended, or ends until then, stays as it is.
 func (o *Online) Cancel(atMs float64, request int32) {
 	if int(request) >= len(o.slots) || request < 0 {
 		return
 	}
 	if slot := &o.slots[request]; slot.taken && !slot.ended {
-		o.cancels.push(timed{o.notPast(atMs), slot.generation, request})
+		o.cancels.push(timed{o.notPast(atMs), int64(slot.generation), request})
 	}
 }
 
-// NextMs is when something happens next without further requests; +Inf when nothing will.
-func (o *Online) NextMs() float64 { return o.deployment.nextMs() }
+// NextMs is when something happens next without further requests, or the autoscaler decides; +Inf when nothing will.
+func (o *Online) NextMs() float64 {
+	next := o.deployment.nextMs()
+	if o.scaling != nil {
+		next = min(next, o.scaling.nextMs)
+	}
+	return next
+}
 
-// Advance simulates everything up to the given time and including it.
+// goesOnAfter reports whether more requests may come after a time up to which it is simulated, so that the autoscaler decides
+// until then whatever there is to do.
+func (o *Online) goesOnAfter(ms float64) bool { return o != nil && !math.IsInf(ms, 1) }
+
+// Advance simulates everything up to the given time and including it; the autoscaler decides at that time, too, after all else.
+// With an autoscaler, +Inf is until all requests have ended.
 func (o *Online) Advance(toMs float64) error {
 	for {
 		if err := o.deployment.advance(toMs); err != nil {
 			return err
 		}
-		if !math.IsInf(o.NextMs(), 1) {
+		if !math.IsInf(o.deployment.nextMs(), 1) {
 			break
 		}
 		if again, err := o.leaveDeadEnd(); err != nil {
@@ -257,9 +282,6 @@ func (o *Online) Advance(toMs float64) error {
 		} else if !again {
 			break
 		}
-	}
-	if !math.IsInf(toMs, 1) {
-		o.reachedMs = max(o.reachedMs, toMs)
 	}
 	if len(o.cancelling) > 0 {
 		o.cancelling = slices.DeleteFunc(o.cancelling, func(request int32) bool { return o.slots[request].cancelling == engine.Pending })
@@ -288,7 +310,21 @@ func (o *Online) Workers() []OnlineWorker {
 	return o.workers
 }
 
-// Kept is the number of requests that wait in a router.
+// Pools says how many workers there are at that time, in the order of [Config.Stages]; the slice is valid until the next call.
+func (o *Online) Pools() []OnlinePool {
+	o.numbers = o.numbers[:0]
+	for i, p := range o.pools {
+		n := OnlinePool{Ready: p.Workers}
+		if o.scaling != nil {
+			w := &o.scaling.pools[i]
+			n = OnlinePool{Ready: len(w.ready), Starting: len(w.starting), Draining: len(w.draining)}
+		}
+		o.numbers = append(o.numbers, n)
+	}
+	return o.numbers
+}
+
+// Kept is the number of requests that wait in a router, or for a worker to be there at all.
 func (o *Online) Kept() int { return o.deployment.kept() }
 
 // onlineDriver is the requests that are submitted as a driver.
@@ -319,7 +355,7 @@ func (o *Online) tokens(now float64, w engine.Worker, requests []engine.Request)
 		n := r.Tokens - slot.told
 		slot.told = r.Tokens
 		if n > 0 && slot.cancelling == engine.Pending {
-			o.events(OnlineEvent{Request: id, AtMs: now, Tokens: n, Cached: o.deployment.reused(id), Life: r})
+			o.events(OnlineEvent{Request: id, AtMs: now, Tokens: n, Cached: o.deployment.reused(id), Seat: o.deployment.seatOf(id), Life: r})
 		}
 	}
 }
@@ -329,14 +365,14 @@ func (o *Online) end(request int32, now float64) {
 	slot := &o.slots[request]
 	o.record = RequestRecord{Request: int(request), Play: -1}
 	o.deployment.recordOf(request, &o.record, &o.handoff)
-	tokens := o.record.Life.Tokens - slot.told
+	tokens, seat := o.record.Life.Tokens-slot.told, o.deployment.seatOf(request)
 	if slot.cancelling != engine.Pending && o.record.Life.State == slot.cancelling {
 		tokens = 0
 	}
 	slot.ended, slot.cancelling = true, engine.Pending
 	o.settle(request)
 	life := &o.record.Life
-	o.events(OnlineEvent{Request: request, AtMs: now, Tokens: tokens, Cached: min(life.Reused, life.Input), Life: life, Ended: true, Record: &o.record})
+	o.events(OnlineEvent{Request: request, AtMs: now, Tokens: tokens, Cached: min(life.Reused, life.Input), Seat: seat, Life: life, Ended: true, Record: &o.record})
 }
 
 // settle frees the slot of a request that has ended, if nothing is left of it.
@@ -366,7 +402,7 @@ func (o *Online) cancelDue(now float64) {
 	}
 	for o.cancels.soonest() <= now {
 		c := o.cancels.pop()
-		if slot := &o.slots[c.id]; slot.taken && !slot.ended && slot.generation == c.order && slot.cancelling == engine.Pending {
+		if slot := &o.slots[c.id]; slot.taken && !slot.ended && int64(slot.generation) == c.order && slot.cancelling == engine.Pending {
 			slot.cancelling = engine.Cancelled
 			o.cancelling = append(o.cancelling, c.id)
 		}

@@ -30,7 +30,16 @@ func (d *disaggregated) settled(request int32) bool {
 	return source && (h.DestinationReservedMs == engine.Never || h.ActivatedMs != engine.Never || h.cancelled)
 }
 
-func (d *disaggregated) kept() int { return d.prefillRouter.Waiting() + d.decodeRouter.Waiting() }
+func (d *disaggregated) kept() int {
+	return d.prefillRouter.Waiting() + d.decodeRouter.Waiting() + d.held()
+}
+
+func (d *disaggregated) seatOf(request int32) int {
+	if d.handoffs[request].DestinationReservedMs == engine.Never {
+		return -1
+	}
+	return int(d.seats[d.decodeID(request)])
+}
 
 func (d *disaggregated) forgetSession(session int32) {
 	forgetSession(d.prefillRouter, session)
@@ -87,7 +96,7 @@ func (d *disaggregated) giveUpSource(r int32, now float64) bool {
 	job, h := &d.prefill.Requests[r], &d.handoffs[r]
 	switch {
 	case job.RoutedMs == engine.Never:
-		if d.prefillRouter.Withdraw(r) {
+		if !takeOut(&d.heldPrompts, r) && d.prefillRouter.Withdraw(r) {
 			d.prefill.Kept.Add(-1, now)
 		}
 		return true
@@ -131,6 +140,9 @@ func (d *disaggregated) giveUpDestination(r int32, now float64) bool {
 
 // giveUpReservation takes a request out of those that wait for room on a decode worker, if it does.
 func (d *disaggregated) giveUpReservation(r int32, now float64) {
+	if takeOut(&d.heldReservations, r) {
+		return
+	}
 	worker := d.decode.Requests[r].Worker
 	q := &d.reservations[worker]
 	at := slices.Index(q.waiting, r)
@@ -154,8 +166,12 @@ func (d *disaggregated) giveUpReservation(r int32, now float64) {
 // stuck returns a request that keeps a worker from starting anything. Prompts that are held as the source of transfers may be
 // about to give a prefill worker room. What a decode worker waits for may come with any other request.
 func (d *disaggregated) stuck(now float64) (request int32, found bool) {
-	if request, found = d.takeFailure(); found || len(d.stalled) == 0 || d.actions.len() > 0 || !math.IsInf(min(d.tiers.NextWake(), d.driver.peek()), 1) {
-		return request, found
+	if id, request, found := d.takeFailure(); found {
+		d.finish(id, now)
+		return request, true
+	}
+	if len(d.stalled) == 0 || d.actions.len() > 0 || !math.IsInf(min(d.tiers.NextWake(), d.driver.peek()), 1) {
+		return 0, false
 	}
 	held := map[int32]bool{}
 	for r := range d.handoffs {
@@ -166,10 +182,16 @@ func (d *disaggregated) stuck(now float64) (request int32, found bool) {
 	return d.stuckAmong(now, func(id int32) bool { return !d.decodes(id) && !held[id] })
 }
 
-func (d *disaggregated) idleFor() error { return d.checkDone(d.now) }
+func (d *disaggregated) idleFor() error {
+	if d.held() > 0 {
+		return nil // the next tick may bring a worker
+	}
+	return d.checkDone(d.now)
+}
 
 func (d *disaggregated) resume() error {
 	_, err := d.proceed(d.now)
+	d.scaling.dismiss(d.now, d)
 	return err
 }
 

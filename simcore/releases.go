@@ -39,8 +39,9 @@ type Release struct {
 	Request, Session int32
 	// Turn is the number of the request in its session, from 0.
 	Turn int
-	// ReadyMs is when it is to be sent, in ms from the beginning.
+	// ReadyMs is when it is to be sent, in ms from the beginning; of those with the same time that with the lowest Order first.
 	ReadyMs float64
+	Order   int32
 	// Input and Output are the lengths in tokens.
 	Input, Output int
 	// WarmUp says that it only warms the cache up for the AgentX scenario.
@@ -183,6 +184,9 @@ func (r *Releases) Pop() Release {
 		r.ofPlay(&out)
 	}
 	out.Session = r.sessions[out.Request]
+	if out.Order = out.Session; r.workload.Graph != nil {
+		out.Order = r.workload.Graph.Rank[number]
+	}
 	out.Turn = int(out.Request - r.base.SessionStart[out.Session])
 	return out
 }

@@ -90,9 +90,20 @@ func (s *simulation) classes(q *engine.Request) (ofPriority, ofPolicyClass *clas
 }
 
 func (t *totals) grow(n int) {
-	for _, v := range []*metrics.Values{&t.ttft, &t.ttst, &t.tpot, &t.e2e} {
+	for _, v := range t.ofAllRequests() {
 		v.Grow(n)
 	}
+}
+
+func (t *totals) free() {
+	for _, v := range t.ofAllRequests() {
+		v.Free()
+	}
+}
+
+// ofAllRequests are the distributions that have a value of each request.
+func (t *totals) ofAllRequests() []*metrics.Values {
+	return []*metrics.Values{&t.ttft, &t.ttst, &t.tpot, &t.e2e}
 }
 
 // collect adds the requests of workers that are done.
@@ -208,6 +219,7 @@ func (s *simulation) report() *Report {
 	r := &Report{
 		NumRequests: s.arrived - t.warmUps, CompletedRequests: t.completed, RejectedRequests: t.rejected,
 		TruncatedRequests: t.truncated, UnfinishedRequests: t.unfinished,
+		LeftOutRecords:   int64(s.workload.LeftOut),
 		Preemptions:      s.preemptions,
 		Passes:           s.passes,
 		TotalInputTokens: t.input, TotalOutputTokens: t.output,

@@ -16,7 +16,7 @@ import (
 
 // SemanticVersion names the behaviour of the simulator. It changes whenever the same configuration and workload
 // give other figures, and is part of every content ID.
-const SemanticVersion = "5"
+const SemanticVersion = "6"
 
 // Report is the outcome of one simulation.
 type Report = metrics.Report
@@ -60,6 +60,7 @@ func Run(ctx context.Context, cfg Config, w *workload.Workload, opt Options) (*R
 	if err != nil {
 		return nil, err
 	}
+	defer s.free()
 	s.emitRecords()
 	r := s.report()
 	if s.scenario != nil {
@@ -81,6 +82,12 @@ func simulateResolved(ctx context.Context, cfg Config, w *workload.Workload, opt
 	return s, s.run()
 }
 
+// free leaves the room of distributions that have been reported to the runs that come.
+func (s *simulation) free() {
+	s.totals.free()
+	s.gaps.Free()
+}
+
 // run lets time pass until nothing more happens.
 func (s *simulation) run() error {
 	switch {
@@ -99,7 +106,7 @@ type simulation struct {
 	rules rules.Set
 	opt   Options
 	env   engine.Environment // of the workers of an aggregated deployment
-	gaps  metrics.GapRecorder
+	gaps  *metrics.GapRecorder
 
 	overheadMs   float64 // between a request's arrival and the router
 	arrived      int64
@@ -135,7 +142,7 @@ func newSimulation(ctx context.Context, cfg Config, w *workload.Workload, opt Op
 	if err := cfg.suits(w, set); err != nil {
 		return nil, err
 	}
-	s := &simulation{released: released{cfg: cfg, workload: w, stop: math.Inf(1)}, ctx: ctx, rules: set, opt: opt, emit: opt.Records}
+	s := &simulation{released: released{cfg: cfg, workload: w, stop: math.Inf(1)}, ctx: ctx, rules: set, opt: opt, emit: opt.Records, gaps: &metrics.GapRecorder{}}
 	s.overheadMs = cfg.RequestOverheadMs()
 	s.totals.grow(w.Requests())
 	if cfg.Load.MaxSimTimeSeconds > 0 {
@@ -187,7 +194,7 @@ func (s *simulation) environment(stage Stage, role engine.Role) (engine.Environm
 		Rules:       s.rules,
 		Model:       model,
 		Blocks:      blocks,
-		Gaps:        &s.gaps,
+		Gaps:        s.gaps,
 		Capped:      s.cfg.Load.MaxSimTimeSeconds > 0 || s.cfg.AgentX.Enabled(),
 		Role:        role,
 		RoleUnknown: stage.Engine.WorkerType == engine.WorkerTypeAggregated,

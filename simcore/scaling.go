@@ -25,7 +25,7 @@ type scaling struct {
 
 	pools  []workforce
 	states []PoolState
-	asked  []starting // all that ever had to start
+	asked  []starting // workers that start, and some that did
 	starts timeHeap   // those that do, by when they are ready, then in order
 
 	peakGPUs int64   // the most that the workers of all pools occupied at a time
@@ -234,9 +234,12 @@ func (c *scaling) scale(pool, target int, now float64, s staff) {
 			continue
 		}
 		w.starting = append(w.starting, id)
+		if len(c.starts) == 0 {
+			c.asked = c.asked[:0]
+		}
 		number := int32(len(c.asked))
 		c.asked = append(c.asked, starting{int32(pool), id})
-		c.starts.push(timed{now + w.startupMs, number, number})
+		c.starts.push(timed{now + w.startupMs, int64(number), number})
 	}
 	for len(w.ready)+len(w.starting) > max(0, target) {
 		if n := len(w.starting); n > 0 {

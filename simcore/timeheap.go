@@ -4,8 +4,9 @@ import "math"
 
 // timed is something that happens at a time, in ms; what happens at the same time comes in order.
 type timed struct {
-	atMs      float64
-	order, id int32
+	atMs  float64
+	order int64
+	id    int32
 }
 
 func (t timed) before(o timed) bool {

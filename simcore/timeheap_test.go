@@ -13,7 +13,7 @@ func TestTimeHeapIsInOrder(t *testing.T) {
 		var h timeHeap
 		var want []timed
 		for i := range rapid.Int32Range(0, 40).Draw(rt, "pushes") {
-			x := timed{float64(rapid.IntRange(0, 9).Draw(rt, "at")), i, i}
+			x := timed{float64(rapid.IntRange(0, 9).Draw(rt, "at")), int64(i), i}
 			h.push(x)
 			want = append(want, x)
 			if rapid.IntRange(0, 2).Draw(rt, "removes") == 0 {

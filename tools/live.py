@@ -14,7 +14,6 @@ import concurrent.futures
 import contextlib
 import json
 import os
-import random
 import re
 import resource
 import shutil
@@ -176,69 +175,38 @@ def check_streams(args, verdict):
     verdict.agree(f"{what}: mean ITL in ms", mean("itl_ms", rows), mean("itl_ms", simulated), 0.05)
 
 
+MADE_TRACES = Path(__file__).parent.parent / "cmd/servegrid/testdata/golden/traces"
+ONLINE = {
+    "round robin": ["--router-mode", "round_robin"],
+    "KV router": ["--router-mode", "kv_router"],
+    "closed loop": ["--replay-concurrency", "8"],
+    "prefill and decode": ["--num-prefill-workers", "1", "--num-decode-workers", "2", "--prefill-engine-args", "{}", "--decode-engine-args", "{}"],
+}
+
+
 def check_online(args, verdict):
-    """The same configuration in simulated and in real time, in one process; all traces at once."""
-    traces = args.trace or [clients.made_trace(args.folder / "online.jsonl", 60, 12)]
+    """The same requests in real time and simulated, which fare the same to the last digit: those of the made traces with round
+    robin, and of a small trace in each way, all at once."""
+    runs = [(trace, "round robin") for trace in args.trace or sorted(MADE_TRACES.glob("*.jsonl"))]
+    runs += [(clients.made_trace(args.folder / "small.jsonl", 60, 12), way) for way in ONLINE]
 
-    def replayed(trace, mode, *flags):
-        out = args.folder / f"{trace.stem}-{mode}.jsonl"
-        clients.run([args.servegrid, "replay", trace, "--replay-mode", mode, *flags, *DEPLOYMENT[:2], "--num-workers", "2",
-                     "--router-mode", args.online_router, "--report-jsonl", out, "--report-json", out.with_suffix(".json")], 1000)
-        return [json.loads(line) for line in out.read_text().splitlines()]
+    def replayed(trace, way, mode, *flags):
+        out = args.folder / f"{trace.stem}-{way.replace(' ', '-')}-{mode}"
+        workers = [] if "--num-prefill-workers" in ONLINE[way] else ["--num-workers", "2"]
+        clients.run([args.servegrid, "replay", trace, "--replay-mode", mode, *flags, *DEPLOYMENT[:2], *workers, *ONLINE[way],
+                     "--report-jsonl", f"{out}.jsonl", "--report-json", f"{out}.json"], 1000)
+        return [json.loads(line) for line in Path(f"{out}.jsonl").read_text().splitlines()], json.loads(Path(f"{out}.json").read_text())
 
-    with concurrent.futures.ThreadPoolExecutor(len(traces)) as pool:
-        onlines = list(pool.map(lambda trace: replayed(trace, "online", "--online-speedup", str(args.online_speedup)), traces))
-    for trace, online in zip(traces, onlines):
-        offline = replayed(trace, "offline")
-        what = f"online, {trace.stem}"
-        verdict.expect(sorted((r["request"], r["output_tokens"]) for r in online) == sorted((r["request"], r["output_tokens"]) for r in offline),
-                       f"{what}: {len(online)} requests, {len(offline)} offline, or other lengths")
-        # Where a moment decides about a pass or a worker, all that follows is another run; then offline has a spread of its own.
-        near = verdict.near(what, clients.latency(online), clients.latency(offline), 0.03)
-        if not all(near.values()):
-            report = json.loads((args.folder / f"{trace.stem}-online.json").read_text())
-            verdict.figure(f"{what}: requests came {report['median_schedule_lag_ms']:.2f} ms (p50), {report['p99_schedule_lag_ms']:.2f} ms (p99) late")
-            late = args.folder / f"{trace.stem}-late.jsonl"
-            moved = [replayed(as_late(late, trace, report, seed), "offline") for seed in range(args.shifts)]
-            verdict.inside_spread(what, clients.latency(online), [clients.latency(r) for r in moved], [name for name in near if not near[name]])
-        # But with equal arrivals it is the same run.
-        same = replayed(as_it_came(args.folder / f"{trace.stem}-came.jsonl", trace, online), "offline")
-        verdict.agree_latency(what, clients.latency(online), clients.latency(same), 1e-9, against="offline, with the arrivals of online")
-
-
-def as_late(path, trace, report, seed):
-    """The trace with each request as late as a lag, drawn with a seed, of those that a report tells of."""
-    dice, lags = random.Random(seed), [0] + [report[f"{of}_schedule_lag_ms"] for of in ("median", "p90", "p99", "max")]
-    below = [0, .5, .9, .99, 1]
-
-    def drawn():
-        share = dice.random()
-        i = next(i for i in range(1, len(below)) if share <= below[i])
-        return lags[i - 1] + (lags[i] - lags[i - 1]) * (share - below[i - 1]) / (below[i] - below[i - 1])
-
-    before = {}  # the time of the last turn of each session, before which no later one may be
-    with open(path, "w") as f:
-        for line in trace.read_text().splitlines():
-            lag, row = drawn(), json.loads(line)
-            row.update({k: row[k] + lag for k in ("timestamp", "delay", "delay_ms") if k in row})
-            if "timestamp" in row and "session_id" in row:
-                row["timestamp"] = before[row["session_id"]] = max(row["timestamp"], before.get(row["session_id"], 0))
-            f.write(json.dumps(row) + "\n")
-    return path
-
-
-def as_it_came(path, trace, online):
-    """The trace without sessions, each request at the time at which it came online."""
-    rows, sessions = [json.loads(line) for line in trace.read_text().splitlines()], {}
-    for i, row in enumerate(rows):
-        sessions.setdefault(row.get("session_id", i), []).append(row)
-    numbered = [row for session in sessions.values() for row in session]  # as replay numbers them
-    with open(path, "w") as f:
-        for life in sorted(online, key=lambda r: r["arrival_time_ms"]):  # those that came together stay in the order in which they were sent
-            row = numbered[life["request"]]
-            f.write(json.dumps(dict(timestamp=life["arrival_time_ms"], input_length=life["input_length"],
-                                    output_length=life["output_length"], hash_ids=row["hash_ids"])) + "\n")
-    return path
+    with concurrent.futures.ThreadPoolExecutor(len(runs)) as pool:
+        onlines = list(pool.map(lambda run: replayed(*run, "online", "--online-speedup", str(args.online_speedup)), runs))
+    for (trace, way), (online, report) in zip(runs, onlines):
+        offline, _ = replayed(trace, way, "offline")
+        what = f"online, {trace.stem}, {way}"
+        by_number = {r["request"]: r for r in offline}
+        differ = [r["request"] for r in online if r != by_number.get(r["request"])]
+        verdict.figure(f"{what}: {len(differ)} of {len(offline)} requests differ from those offline; they were sent "
+                       f"{report['median_schedule_lag_ms']:.2f} ms (p50), {report['p99_schedule_lag_ms']:.2f} ms (p99) of simulated time late")
+        verdict.expect(len(online) == len(offline) and not differ, f"{what}: {len(online)} requests, {len(offline)} offline; {differ[:5]} differ")
 
 
 def check_faults(args, verdict):
@@ -393,12 +361,8 @@ CHECKS = {"trace": check_trace, "schedule": check_schedule, "streams": check_str
 
 def main():
     p = arguments(__doc__, CHECKS, "where everything is written")
-    p.add_argument("--trace", type=Path, action="append", default=[], help="made traces for online against offline")
-    p.add_argument("--online-speedup", type=float, default=1, help="simulated seconds that pass in a real one for online")
-    p.add_argument("--online-router", default="round_robin", help="router for online; with round_robin a swap of two requests that come at "
-                   "almost the same time gives all later ones another worker")
-    p.add_argument("--shifts", type=int, default=100, help="how often a trace on which online and offline differ is simulated again, its "
-                   "requests as late as they were online")
+    p.add_argument("--trace", type=Path, action="append", default=[], help="traces for online against offline, instead of all made ones")
+    p.add_argument("--online-speedup", type=float, default=20, help="simulated seconds that pass in a real one for online")
     p.add_argument("--aiperf", type=Path, help="the folder of tools/clients.py")
     p.add_argument("--full", action="store_true")
     p.add_argument("--soak", type=int, metavar="SECONDS", help="at least 300, since pools and caches fill in the first minutes")

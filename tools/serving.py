@@ -170,25 +170,6 @@ class Verdict:
             if self.expect(ours and theirs[name], f"{what}: no {name}"):
                 self.agree(f"{what}: mean {name} in ms", ours, theirs[name], tolerance, against)
 
-    def near(self, what, online, offline, tolerance):
-        """Which of mean TTFT and ITL are within a tolerance of those offline."""
-        theirs, near = means(offline), {}
-        for name, ours in means(online).items():
-            off = ours / theirs[name] - 1
-            near[name] = abs(off) <= tolerance
-            self.figure(f"{what}: mean {name} in ms: {ours:.2f} online, {theirs[name]:.2f} offline, {off:+.2%}")
-        return near
-
-    def inside_spread(self, what, online, moved, names):
-        """Mean TTFT or ITL online, which must lie where those of offline lie when requests are as late as they were online."""
-        ours, runs = means(online), [means(rows) for rows in moved]
-        for name in names:
-            spread = sorted(run[name] for run in runs)
-            self.figure(f"{what}: mean {name} in ms of {len(runs)} simulations with requests as late: {spread[0]:.2f} to {spread[-1]:.2f}, "
-                        f"half of them below {statistics.median(spread):.2f}; {sum(v <= ours[name] for v in spread)} are not above online")
-            self.expect(spread[0] <= ours[name] <= spread[-1],
-                        f"{what}: mean {name} is {ours[name]:.2f} online, and {spread[0]:.2f} to {spread[-1]:.2f} offline", late=True)
-
     def finish(self):
         """The exit status, with the reasons printed."""
         for problem in self.problems:

@@ -29,6 +29,10 @@ func calibrationLines(r *calibrate.Result) []string {
 	if r.LeftOut > 0 {
 		lines = append(lines, fmt.Sprintf("Note: %s of the run did not complete or are not in the workload, and were left out", counted(r.LeftOut, "request")))
 	}
+	if r.Unordered() {
+		lines = append(lines, fmt.Sprintf("Note: %s started within 1 ms of another one, and the run does not say which of them came to which worker, and when: do not use these terms, which make up for that. "+
+			"Calibrate with requests that start apart, or with one worker", counted(r.Together, "request")))
+	}
 	for _, latency := range r.NoNearer() {
 		lines = append(lines, fmt.Sprintf("Note: the %s of requests that were held out is no nearer to the run with these terms than before: do not use them. Calibrate at a lower load, with requests that do not start at the same moment", latency))
 	}

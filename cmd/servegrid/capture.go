@@ -257,7 +257,11 @@ func (w *limitedWarnings) add(err error) {
 // describeCapture says what a capture has recorded.
 func describeCapture(c capture.Counts, dir string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "recorded     %d of %s, %d of them without a session", c.Recorded, plural(int(c.Requests), "request"), c.Alone)
+	fmt.Fprintf(&b, "recorded     %d of %s", c.Recorded, plural(int(c.Requests), "request"))
+	if c.Further > 0 {
+		fmt.Fprintf(&b, " and %s", plural(int(c.Further), "further prompt"))
+	}
+	fmt.Fprintf(&b, ", %d of them without a session", c.Alone)
 	if c.Cut > 0 {
 		fmt.Fprintf(&b, "; %d ended before the answer was complete", c.Cut)
 	}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/planner"
 	"github.com/servegrid/servegrid/simcore"
@@ -57,25 +59,36 @@ type plannerPage struct {
 	off bool
 }
 
-// plannerArgs fills in the planner section of a spec from --planner-config.
-func (f *replayFlags) plannerArgs(b *specBuilder) {
+// plannerFlags are those of a planner in the loop.
+type plannerFlags struct {
+	plannerConfig string
+	granularity   int
+}
+
+func (f *plannerFlags) add(fs *pflag.FlagSet) {
+	fs.StringVar(&f.plannerConfig, plannerFlag, "", "planner in the loop: its configuration as JSON or YAML, or the path of one, such as '{\"optimization_target\":\"sla\",\"ttft\":1500}'")
+	fs.IntVar(&f.granularity, granularityFlag, 8, "steps in which the planner's performance model is filled before the simulation")
+}
+
+// plannerArgs fills in the planner section of a spec from --planner-config, and returns where that wants a page. compat says that
+// the rules are those of the reference. given is false without a planner, or when that is refused.
+func (f *plannerFlags) plannerArgs(b *specBuilder, compat bool) (page plannerPage, given bool) {
 	granularity := b.flags.Changed(granularityFlag)
 	if !b.flags.Changed(plannerFlag) {
-		f.page.off = f.plannerOutput == "" // a planner that --set gives has no page unless somebody says where
 		if granularity {
 			b.notes = append(b.notes, "--"+granularityFlag+" changes nothing here: only a planner's models have it")
 		}
-		return
+		return page, false
 	}
 	config, err := plannerSection("--"+plannerFlag, f.plannerConfig)
 	if err != nil {
 		b.refuse(err)
-		return
+		return page, false
 	}
-	a := plannerConfig{config: config, builder: b, compat: f.compat != ""}
+	a := plannerConfig{config: config, builder: b, compat: compat}
 	a.rename()
 	a.checkMode(b.flags.Changed("prefill-engine-args"))
-	f.page = a.page()
+	page = a.page()
 	a.dropInert()
 	if a.compat {
 		a.dropUnknown()
@@ -88,6 +101,7 @@ func (f *replayFlags) plannerArgs(b *specBuilder) {
 		config["benchmark_granularity"] = f.granularity
 	}
 	b.spec["planner"] = config
+	return page, true
 }
 
 // plannerSection reads a planner configuration: a file by its extension, or JSON or YAML in place.

@@ -73,8 +73,7 @@ func (e *elsewhere) Submit(ctx context.Context, job sweep.Job) error {
 func (e *elsewhere) Receive(ctx context.Context) (sweep.Delivery, error) {
 	select {
 	case row := <-e.rows:
-		lines, err := sweep.EncodeRows([]results.Row{row})
-		return sweep.Delivery{Lines: lines, Kept: func() {}}, err
+		return sweep.Delivery{Rows: []results.Row{row}, Kept: func() {}}, nil
 	case <-ctx.Done():
 		return sweep.Delivery{}, ctx.Err()
 	}

@@ -15,7 +15,7 @@ import (
 // A machine that is lost takes with it what it had under way: every point that it reported as finished is at the URL, where
 // another machine, without the scratch folder, goes on.
 func TestMachinesAreLost(t *testing.T) {
-	spec := writeSpec(t, sixtyPoints(2000/slowdown))
+	spec := writeSpec(t, sixtyPoints(8000/slowdown))
 	straight := filepath.Join(t.TempDir(), "straight")
 	url := "file://" + filepath.ToSlash(t.TempDir()) + "/runs/x"
 	mustRun(t, "sweep", spec, "-q", "-o", straight)

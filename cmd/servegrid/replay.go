@@ -26,8 +26,8 @@ type replayFlags struct {
 	onlineSpeedup                          float64
 	reportJSON, reportJSONL, reportParquet string
 	maxSimTimeSeconds                      float64
-	plannerConfig, plannerOutput           string
-	granularity                            int
+	plannerFlags
+	plannerOutput string
 
 	// page says where the planner's page goes, as far as its configuration does.
 	page plannerPage
@@ -57,9 +57,8 @@ func (f *replayFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.reportJSONL, "report-jsonl", "", "where to write one JSON object per request")
 	fs.StringVar(&f.reportParquet, "report-parquet", "", "where to write the same as a Parquet file, one row per request")
 	fs.Float64Var(&f.maxSimTimeSeconds, "max-sim-time-seconds", 0, "stop before the simulated clock passes this")
-	fs.StringVar(&f.plannerConfig, plannerFlag, "", "planner in the loop: its configuration as JSON or YAML, or the path of one, such as '{\"optimization_target\":\"sla\",\"ttft\":1500}'")
+	f.plannerFlags.add(fs)
 	fs.StringVar(&f.plannerOutput, "planner-output", "", "folder for what the planner saw and did: ticks, workers, decisions and events as Parquet and JSON Lines, and its page")
-	fs.IntVar(&f.granularity, granularityFlag, 8, "steps in which the planner's performance model is filled before the simulation")
 }
 
 func replay(cmd *cobra.Command, st *state, f *replayFlags, traces []string) error {
@@ -143,7 +142,10 @@ func (f *replayFlags) point(cmd *cobra.Command, system files.System, traces []st
 	b.noteIdle(len(traces) > 0)
 	f.addLoad(&b)
 	f.addTimeLimit(&b)
-	f.plannerArgs(&b)
+	planned := false
+	if f.page, planned = f.plannerArgs(&b, f.compat != ""); !planned {
+		f.page.off = f.plannerOutput == "" // a planner that --set gives has no page unless somebody says where
+	}
 	f.addDeployment(&b)
 	f.addWorkload(&b, traces, f.compat)
 	f.addRouter(&b)

@@ -20,9 +20,6 @@ const (
 	modeOnline  = "online"
 )
 
-// latenessMs is how many real ms a request may be late until figures suffer.
-const latenessMs = 10
-
 // checkMode returns what is wrong with the mode, and with flags that it does not go with.
 func (f *replayFlags) checkMode(given func(flag string) bool) error {
 	var problems []error
@@ -62,9 +59,6 @@ func (f *replayFlags) simulate(ctx context.Context, st *state, point *gridspec.P
 	progress.close()
 	if out == nil {
 		return nil, err
-	}
-	if late := out.Report.Live.ScheduleLag.P99 / f.onlineSpeedup; late > latenessMs {
-		_ = printNotes(st.stderr, []string{fmt.Sprintf("1 of 100 requests came %.0f ms late or more: the machine is too busy for real time, and figures differ from offline ones; give a smaller --online-speedup, or fewer other jobs", late)})
 	}
 	if opt.Records != nil {
 		for _, record := range out.Records {

@@ -81,9 +81,6 @@ func workloadValues(w *workload.Workload) map[string]any {
 	if w.Format != "" {
 		values["trace_format"] = w.Format
 	}
-	if w.Partial {
-		values["workload_partial"] = true
-	}
 	if len(w.Warnings) > 0 {
 		values["workload_warnings"] = w.Warnings
 	}

@@ -20,11 +20,14 @@ import (
 	"github.com/servegrid/servegrid/live/endpoint/fault"
 	"github.com/servegrid/servegrid/live/realtime"
 	"github.com/servegrid/servegrid/live/tokens"
+	"github.com/servegrid/servegrid/planner"
+	"github.com/servegrid/servegrid/simcore"
 )
 
 // serveFlags are those of the serve command.
 type serveFlags struct {
 	deploymentFlags
+	plannerFlags
 	point                   int
 	listen                  string
 	models                  []string
@@ -53,7 +56,7 @@ func newServe(st *state) *cobra.Command {
 OpenAI-compatible servers have them, /metrics with the names of the simulated engine, /health and /version.
 
 The deployment is a SPEC of one point, or described by the flags of replay. A workload is not needed. Prompts become tokens and
-KV blocks, so prefixes are cached as they would be; the text of answers is made up.
+KV blocks, so prefixes are cached as they would be; the text of answers is made up. With a planner workers come and go.
 
 On Ctrl-C and SIGTERM no request is taken any more, and those that are under way may go on for --grace. A second Ctrl-C ends it at once.
 
@@ -68,6 +71,7 @@ use, 130 interrupted by Ctrl-C.`,
 
 func (f *serveFlags) add(fs *pflag.FlagSet) {
 	f.deploymentFlags.add(fs)
+	f.plannerFlags.add(fs)
 	fs.IntVar(&f.point, "point", 0, "SPEC of several points: which one to serve, by its number in servegrid spec expand, from 0")
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:8000", "address to listen at; port 0 takes a free one")
 	fs.StringArrayVar(&f.models, "model", nil, "name of the model that is served (repeatable; the first is that of the metrics; default "+endpoint.DefaultModel+")")
@@ -186,12 +190,21 @@ func (f *serveFlags) run(cmd *cobra.Command, st *state, args []string) error {
 	if err := printNotes(st.stderr, notes); err != nil {
 		return err
 	}
-	deployment, err := realtime.New(point.Config.Config, realtime.Options{Speedup: f.speedup, MaxRequests: f.maxRequests})
+	plan, config, err := planned(cmd.Context(), point)
+	if err != nil {
+		return err
+	}
+	timed := realtime.Options{Speedup: f.speedup, MaxRequests: f.maxRequests}
+	if plan != nil {
+		timed.Scaling = simcore.OnlineOptions{Autoscaler: plan, ScalingEvents: plan.ScalingEvent}
+		opt.Planner = plan
+	}
+	deployment, err := realtime.New(config, timed)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = deployment.Close() }()
-	opt.Deployment, opt.Config = endpoint.Simulated(deployment), point.Config.Config
+	opt.Deployment, opt.Config = endpoint.Simulated(deployment), config
 	var lives *servedRequests
 	if f.requestsParquet != "" {
 		lives, err = newServedRequests(f.requestsParquet, func(err error) { _ = printText(st.stderr, "serve: --requests-parquet: %v\n", err) })
@@ -228,7 +241,7 @@ func (f *serveFlags) run(cmd *cobra.Command, st *state, args []string) error {
 			return fmt.Errorf("--requests-parquet: %w", err)
 		}
 	}
-	return f.ended(cmd.Context(), st.stdout, deployment.Snapshot(), cut)
+	return f.ended(cmd.Context(), st.stdout, deployment.Snapshot(), plan, cut)
 }
 
 // announce says where and what is served.
@@ -241,13 +254,24 @@ func (f *serveFlags) announce(w io.Writer, listener net.Listener, point *gridspe
 	if f.speedup != 1 {
 		speed = fmt.Sprintf(", %gx as fast", f.speedup)
 	}
-	return printText(w, "serve: http://%s: %s, blocks of %d tokens, tokenizer %s%s\n",
-		listener.Addr(), strings.Join(pools, " + "), point.Config.BlockSize(), opt.Tokenizer.Name(), speed)
+	plan := ""
+	if opt.Planner != nil {
+		plan = fmt.Sprintf(", planner %s", opt.Planner.Policy())
+	}
+	return printText(w, "serve: http://%s: %s, blocks of %d tokens, tokenizer %s%s%s\n",
+		listener.Addr(), strings.Join(pools, " + "), point.Config.BlockSize(), opt.Tokenizer.Name(), plan, speed)
 }
 
-// ended says what was served, and how it ended.
-func (f *serveFlags) ended(ctx context.Context, w io.Writer, s realtime.Snapshot, cut int) error {
+// ended says what was served and what a planner did, if there was one, and how it ended.
+func (f *serveFlags) ended(ctx context.Context, w io.Writer, s realtime.Snapshot, plan *planner.Online, cut int) error {
 	text := fmt.Sprintf("ended: %s, %d completed, %d rejected, %d failed, %d cancelled", plural(int(s.Submitted), "request"), s.Completed, s.Rejected, s.Failed, s.Cancelled)
+	if plan != nil {
+		state := plan.State()
+		text += fmt.Sprintf("\nplanner: %s", plural(int(state.Ticks), "tick"))
+		for i, p := range state.Pools {
+			text += fmt.Sprintf("; %s: %d added, %d removed, %d ready at the end", p.Name, p.Added, p.Removed, s.Pools[i].Ready)
+		}
+	}
 	if err := printText(w, "%s\n", text); err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func TestServeRefusesSpecs(t *testing.T) {
 		return path
 	}
 	several := write("several.yaml", "grid: {deployment.workers: [1, 2]}\n")
-	planned := write("planned.yaml", "workload: {preset: {name: chat, requests: 10}}\nplanner: {policy: target_tracking, target_tracking: {metric: concurrency, target: 4}}\n")
+	foreseen := write("foreseen.yaml", "planner: {policy: foresight}\n")
 	for _, c := range []struct {
 		args []string
 		want string
@@ -57,7 +57,9 @@ func TestServeRefusesSpecs(t *testing.T) {
 		{[]string{several}, "has 2 points, and one is served; choose it with --point 0 to 1"},
 		{[]string{several, "--point", "2"}, "--point: 2 is not allowed"},
 		{[]string{several, "--point", "1", "--num-workers", "3"}, "--num-workers: the spec describes the deployment"},
-		{[]string{planned}, "planner"},
+		{[]string{foreseen}, "planner.policy: foresight is not allowed; it knows all requests beforehand, and here they come from outside; use dynamo or target_tracking"},
+		{[]string{foreseen, "--planner-config", "{}"}, "--planner-config: the spec describes the deployment"},
+		{[]string{"--planner-config", `{"optimization_target":"speed"}`}, "speed"},
 		{[]string{"--point", "1"}, "--point is for a SPEC of several points"},
 		{[]string{filepath.Join(dir, "none.yaml")}, "none.yaml"},
 		{[]string{several, several}, "SPEC"},

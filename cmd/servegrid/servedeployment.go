@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/servegrid/servegrid/gridspec"
+	"github.com/servegrid/servegrid/planner"
 	"github.com/servegrid/servegrid/simcore"
 )
 
@@ -26,15 +28,19 @@ func (f *serveFlags) deployment(cmd *cobra.Command, st *state, args []string) (p
 	if err != nil {
 		return nil, nil, err
 	}
-	var problems []error
-	if point.Config.Planned() {
-		problems = append(problems, errors.New("planner: a deployment that is served has a fixed number of workers; leave the planner out"))
-	}
 	if point.SkipReason != "" {
-		problems = append(problems, fmt.Errorf("the point is impossible: %s", point.SkipMessage))
+		return point, notes, fmt.Errorf("the point is impossible: %s", point.SkipMessage)
 	}
 	point.Config.AgentX = simcore.DefaultAgentX() // like the workload, it is about who sends requests
-	return point, notes, errors.Join(problems...)
+	return point, notes, nil
+}
+
+// planned is the planner of a point and the deployment that it plans; nil where the number of workers does not change.
+func planned(ctx context.Context, point *gridspec.Point) (*planner.Online, simcore.Config, error) {
+	if !point.Config.Planned() {
+		return nil, point.Config.Config, nil
+	}
+	return planner.NewOnline(ctx, point.Config.Config, point.Config.Planner)
 }
 
 // flagsPoint is what the flags describe.
@@ -44,6 +50,9 @@ func (f *serveFlags) flagsPoint(flags *pflag.FlagSet, st *state) (*gridspec.Poin
 		b.refuse(errors.New("--point is for a SPEC of several points"))
 	}
 	f.addSections(&b)
+	if page, _ := f.plannerArgs(&b, f.compat != ""); page.dir+page.file != "" {
+		b.notes = append(b.notes, "--"+plannerFlag+": what it says of a report changes nothing here: /metrics shows what the planner does")
+	}
 	f.addDeployment(&b)
 	f.addRouter(&b)
 	point, err := b.point(f.set)
@@ -52,7 +61,7 @@ func (f *serveFlags) flagsPoint(flags *pflag.FlagSet, st *state) (*gridspec.Poin
 
 // specPoint is a point of a spec.
 func (f *serveFlags) specPoint(flags *pflag.FlagSet, st *state, path string) (*gridspec.Point, []string, error) {
-	if err := refuseBesideSpec(givenBesideSpec(flags, &deploymentFlags{}), "the deployment"); err != nil {
+	if err := refuseBesideSpec(givenBesideSpec(flags, &deploymentFlags{}, &plannerFlags{}), "the deployment"); err != nil {
 		return nil, nil, err
 	}
 	_, point, warnings, err := pointOfSpec(flags, st, path, f.set, f.point, "served")

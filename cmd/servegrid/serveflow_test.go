@@ -172,6 +172,50 @@ func TestServeSpec(t *testing.T) {
 	}
 }
 
+// With a planner workers come, after the time that they take to start, and go, and metrics show them.
+func TestServePlanner(t *testing.T) {
+	s := startServe(t, "--speedup", "200", "--extra-engine-args", `{"startup_time":30}`, "--timing", fixedTiming(100, 20),
+		"--planner-config", `{"optimization_target":"load","decode_scale_up_kv_rate":90,"decode_scale_down_kv_rate":0,"load_adjustment_interval":10,"min_endpoint":3,"report_filename":"page.html"}`)
+	if text := s.stderr.String(); !strings.Contains(text, "1 worker vllm") || !strings.Contains(text, ", planner dynamo, 200x as fast") || !strings.Contains(text, "what it says of a report changes nothing here") {
+		t.Error(text)
+	}
+	metrics := func() string {
+		answer, err := http.Get(s.url + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, _ := io.ReadAll(answer.Body)
+		return string(text)
+	}
+	ready := `servegrid_workers{pool="agg",state="ready"} 3`
+	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(metrics(), "\n"+ready+"\n"); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("no %s in %s", ready, metrics())
+		}
+	}
+	for i := range 3 {
+		if got := s.stream(t, fmt.Sprint(i), "Hello", 3); got.chunks == 0 {
+			t.Errorf("request %d: %+v", i, got)
+		}
+	}
+	text := metrics()
+	for _, want := range []string{
+		`servegrid_workers_added_total{pool="agg"} 2`,
+		`servegrid_planner_decisions_total{direction="up",pool="agg"} 1`,
+		`dynamo_planner_num_decode_replicas 3`,
+		`vllm:num_requests_running{engine="2",model_name="servegrid"} 0`,
+		`vllm:generation_tokens_total{engine="2",model_name="servegrid"} 3`,
+	} {
+		if !strings.Contains(text, "\n"+want+"\n") {
+			t.Errorf("no %s in %s", want, text)
+		}
+	}
+	if code := s.stop(t); code != exitOK || !regexp.MustCompile(`(?m)^planner: \d+ ticks; agg: 2 added, 0 removed, 3 ready at the end$`).MatchString(s.stdout.String()) {
+		t.Errorf("exit code %d: %s%s", code, s.stdout.String(), s.stderr.String())
+	}
+}
+
 // A deployment that is full says so, and has room again when a client has gone.
 func TestServeOverload(t *testing.T) {
 	s := startServe(t, "--timing", fixedTiming(10, 10), "--max-requests", "1")

@@ -40,7 +40,7 @@ func (in *traceInput) add(fs *pflag.FlagSet) {
 	fs.Float64Var(&in.spec.SharedPrefixRatio, sharedPrefixRatioFlag, 0, "applied_compute_agentic traces: share of each first prompt that its prefix group has in common")
 	fs.IntVar(&in.spec.PrefixGroups, prefixGroupsFlag, 0, "applied_compute_agentic traces: number of prefix groups")
 	fs.BoolVar(&in.spec.Strict, "strict", false, "refuse what looks incomplete, instead of a warning")
-	fs.BoolVar(&in.spec.Salvage, "salvage", false, "read what is whole of a damaged trace, and say that it is partial")
+	fs.BoolVar(&in.spec.Salvage, "salvage", false, "read what is whole of a damaged trace, and count what is left out")
 }
 
 // addFormat adds the flags that say what the files mean.

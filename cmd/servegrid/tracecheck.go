@@ -162,8 +162,8 @@ func traceCheckText(c *workload.TraceCheck) string {
 	}
 	switch {
 	case !c.Sound():
-	case c.Partial:
-		b.WriteString("Partial: what is damaged was left out\n")
+	case c.LeftOut > 0:
+		fmt.Fprintf(&b, "Partial: %s left out\n", counted(c.LeftOut, "damaged record"))
 	default:
 		b.WriteString("Nothing is wrong or missing\n")
 	}

@@ -26,7 +26,7 @@ func TestTraceCheck(t *testing.T) {
 			[]string{"PROBLEM: requests: there are 5, expected are 6", "sessions: there are 2, expected are 1", `turns of session "lost": there are 0, expected are 1`, `turns of session "run": there are 3, expected are 4`}},
 		{captures + "agentic.000000.jsonl.gz", exitSomeFailed, []string{"PROBLEM: " + captures + "agentic.000001 is not given"}},
 		{captures + "dy_trunc_member.jsonl.gz", exitSomeFailed, []string{"2 records, CUT OFF", "PROBLEM: " + captures + "dy_trunc_member.jsonl.gz:3: cannot be read past line 2: the compressed stream is cut off", "good records before it: 2; --salvage keeps them", "2 requests"}},
-		{captures + "dy_trunc_member.jsonl.gz --salvage --requests 2", exitOK, []string{"2 records, CUT OFF", "Note: left out: " + captures + "dy_trunc_member.jsonl.gz:3: cannot be read", "Partial: what is damaged was left out"}},
+		{captures + "dy_trunc_member.jsonl.gz --salvage --requests 2", exitOK, []string{"2 records, CUT OFF", "Note: left out: " + captures + "dy_trunc_member.jsonl.gz:3: cannot be read", "Partial: 1 damaged record left out"}},
 		{captures + "dy_trunc_member.jsonl.gz --salvage --requests 3", exitSomeFailed, []string{"PROBLEM: requests: there are 2, expected are 3"}},
 		{captures + "dy_parentmissing.jsonl", exitSomeFailed, []string{`parent_session_id is "ghost"`}},
 		{captures + "dy_onlytools.jsonl", exitSomeFailed, []string{"has no request_end records"}},

@@ -87,7 +87,7 @@ func (f *traceStatsFlags) run(cmd *cobra.Command, st *state, paths []string) err
 		return err
 	}
 	s := tracereport.Summary{
-		Name: w.Name, Format: w.Format, Detected: w.Detected, Digest: w.Digest(), Partial: w.Partial, Warnings: w.Warnings,
+		Name: w.Name, Format: w.Format, Detected: w.Detected, Digest: w.Digest(), LeftOut: w.LeftOut, Warnings: w.Warnings,
 		Statistics: workload.Stats(w, f.caches...), Histograms: workload.NewHistograms(w), Timeline: workload.NewTimeline(w, f.rates, timelineWindows), Rates: f.rates,
 	}
 	if s.Statistics.Reuse != nil && len(f.caches) == 0 {
@@ -117,8 +117,8 @@ func traceText(s tracereport.Summary, allCaches bool) string {
 	if s.MultiTurnSessions > 0 {
 		fmt.Fprintf(&b, ", %s of several turns", count(s.MultiTurnSessions))
 	}
-	if s.Partial {
-		b.WriteString("; partial")
+	if s.LeftOut > 0 {
+		fmt.Fprintf(&b, "; %s left out", counted(s.LeftOut, "damaged record"))
 	}
 	fmt.Fprintf(&b, "\nDigest %s\n%s\n", s.Digest, lengthsTable(s.Statistics))
 	if a := s.Arrivals; a != nil && a.SpanMs == 0 {

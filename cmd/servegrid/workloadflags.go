@@ -54,7 +54,7 @@ func (f *workloadFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.joinDelay, "join-delay", "", "traces of agents: the wait after a subagent's end: recorded or none")
 	fs.StringVar(&f.nestedTimestampBasis, "nested-timestamp-basis", "", "WEKA traces: what subagents' times count from: absolute, relative to their marker, or auto")
 	fs.BoolVar(&f.strict, "strict", false, "refuse traces that look incomplete, instead of a note")
-	fs.BoolVar(&f.salvage, "salvage", false, "replay what is whole of a damaged trace, and mark the report as partial")
+	fs.BoolVar(&f.salvage, "salvage", false, "replay what is whole of a damaged trace; the report counts what is left out")
 	fs.Float64Var(&f.traceSharedPrefixRatio, sharedPrefixRatioFlag, 0, "applied_compute_agentic traces: share of each first prompt that its prefix group has in common")
 	fs.IntVar(&f.tracePrefixGroups, prefixGroupsFlag, 0, "applied_compute_agentic traces: number of prefix groups")
 	fs.Float64Var(&f.slaTTFTMs, "sla-ttft-ms", 0, "goodput: bound on the time to first token")

@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"encoding/csv"
 	"encoding/json"
+	"iter"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -48,6 +50,17 @@ func readFile(t testing.TB, path string) []Record {
 	return records
 }
 
+// each goes through records.
+func each(records []Record) iter.Seq[*Record] {
+	return func(yield func(*Record) bool) {
+		for i := range records {
+			if !yield(&records[i]) {
+				return
+			}
+		}
+	}
+}
+
 // TestSummaryOfAIPerfsOwnRecords computes the summaries of runs of AIPerf from their records, and compares them with its own.
 func TestSummaryOfAIPerfsOwnRecords(t *testing.T) {
 	for _, dir := range goldens(t) {
@@ -62,15 +75,19 @@ func TestSummaryOfAIPerfsOwnRecords(t *testing.T) {
 				t.Fatal(err)
 			}
 			facts := Facts{ProfilingSeconds: secondsOf(t, want)}
-			checkSummary(t, want, Summarise(records, PhaseProfiling, facts.ProfilingSeconds))
+			var metrics map[string]json.RawMessage
 			if warm := want["warmup_metrics"]; warm != nil {
-				var metrics map[string]json.RawMessage
 				if err := json.Unmarshal(warm, &metrics); err != nil {
 					t.Fatal(err)
 				}
-				checkSummary(t, metrics, Summarise(records, PhaseWarmUp, secondsOf(t, metrics)))
+				facts.WarmUpSeconds = secondsOf(t, metrics)
 			}
-			checkCSV(t, filepath.Join(dir, CSVFile), records, facts)
+			totals := TotalsOf(each(records), facts)
+			checkSummary(t, want, totals.Profiling)
+			if metrics != nil {
+				checkSummary(t, metrics, totals.WarmUp)
+			}
+			checkCSV(t, filepath.Join(dir, CSVFile), totals)
 		})
 	}
 }
@@ -130,14 +147,14 @@ func checkSummary(t *testing.T, want map[string]json.RawMessage, got Summary) {
 }
 
 // checkCSV compares the lines of our CSV file with those of AIPerf, as far as their metrics have names here.
-func checkCSV(t *testing.T, path string, records []Record, f Facts) {
+func checkCSV(t *testing.T, path string, totals Totals) {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var ours bytes.Buffer
-	if err := WriteCSV(&ours, records, f); err != nil {
+	if err := WriteCSV(&ours, totals); err != nil {
 		t.Fatal(err)
 	}
 	lines := func(text string) map[string]string {
@@ -198,9 +215,14 @@ func liveRun() *live.Run {
 
 // TestRecordsOfALiveRun checks what AIPerf's tools read of our runs, and that they come back from the file.
 func TestRecordsOfALiveRun(t *testing.T) {
-	records := FromRun(liveRun())
+	var records []Record
+	for r := range FromRun(liveRun()) {
+		kept := *r
+		kept.Metrics = maps.Clone(r.Metrics)
+		records = append(records, kept)
+	}
 	var file bytes.Buffer
-	if err := WriteRecords(&file, records); err != nil {
+	if err := WriteRecords(&file, FromRun(liveRun())); err != nil {
 		t.Fatal(err)
 	}
 	back, err := ReadRecords(&file)
@@ -221,7 +243,8 @@ func TestRecordsOfALiveRun(t *testing.T) {
 	if d := diff.Diff(want, got); d != "" {
 		t.Errorf("metrics: -want +got\n%s", d)
 	}
-	s := Summarise(records, PhaseProfiling, .1)
+	totals := TotalsOf(FromRun(liveRun()), Facts{ProfilingSeconds: .1})
+	s := totals.Profiling
 	if s["request_count"].Avg != 1 || s["completed_request_count"].Avg != 2 || s["request_error_rate"].Avg != 50 || s["credit_to_start_latency"].Count != 1 {
 		t.Errorf("summary %v", s)
 	}
@@ -236,7 +259,7 @@ func TestRecordsOfALiveRun(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	if err := WriteJSON(&out, records, Facts{Model: "m", Started: time.Unix(0, 0), Ended: time.Unix(1, 0)}); err != nil {
+	if err := WriteJSON(&out, totals, Facts{Model: "m", Started: time.Unix(0, 0), Ended: time.Unix(1, 0)}); err != nil {
 		t.Fatal(err)
 	}
 	var facts struct {
@@ -255,7 +278,7 @@ func TestRecordsOfALiveRun(t *testing.T) {
 func TestPercentilesInterpolate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfN(rapid.Float64Range(-1e6, 1e6), 1, 30).Draw(t, "values")
-		s := statOf(values, "ms")
+		s := statOf(slices.Clone(values), "ms")
 		last := s.Min
 		for _, p := range percentiles {
 			v := *p.of(&s)
@@ -305,9 +328,9 @@ func FuzzReadRecords(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if err := WriteRecords(&bytes.Buffer{}, records); err != nil {
+		if err := WriteRecords(&bytes.Buffer{}, each(records)); err != nil {
 			t.Error(err)
 		}
-		Summarise(records, PhaseProfiling, 1)
+		TotalsOf(each(records), Facts{ProfilingSeconds: 1})
 	})
 }

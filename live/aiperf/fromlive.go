@@ -1,6 +1,7 @@
 package aiperf
 
 import (
+	"iter"
 	"time"
 
 	"github.com/servegrid/servegrid/live"
@@ -9,26 +10,32 @@ import (
 // cancelled is the status that AIPerf gives to requests that it ended itself.
 const cancelled = 499
 
-// FromRun describes the requests of a live run as AIPerf does.
-func FromRun(run *live.Run) []Record {
-	sessions := map[string]int{}
-	out := make([]Record, len(run.Records))
-	for i := range run.Records {
-		r := &run.Records[i]
-		session := r.Call.Session
-		if session == "" {
-			session = r.Call.ID
+// FromRun describes the requests of a live run as AIPerf does, one after another: each is valid until the next one.
+func FromRun(run *live.Run) iter.Seq[*Record] {
+	return func(yield func(*Record) bool) {
+		sessions := map[string]int{}
+		metrics := map[string]Metric{}
+		for i := range run.Records {
+			r := &run.Records[i]
+			session := r.Call.Session
+			if session == "" {
+				session = r.Call.ID
+			}
+			if _, known := sessions[session]; !known {
+				sessions[session] = len(sessions)
+			}
+			clear(metrics)
+			out := recordOf(run.Started, r, session, metrics)
+			out.Metadata.SessionNum = sessions[session]
+			if !yield(&out) {
+				return
+			}
 		}
-		if _, known := sessions[session]; !known {
-			sessions[session] = len(sessions)
-		}
-		out[i] = recordOf(run.Started, r, session)
-		out[i].Metadata.SessionNum = sessions[session]
 	}
-	return out
 }
 
-func recordOf(started time.Time, r *live.Record, session string) Record {
+// recordOf describes a request, its figures in an empty map.
+func recordOf(started time.Time, r *live.Record, session string, metrics map[string]Metric) Record {
 	at := func(ms float64) int64 {
 		if ms < 0 {
 			return 0
@@ -41,7 +48,7 @@ func recordOf(started time.Time, r *live.Record, session string) Record {
 			CreditIssuedNs: at(r.ScheduledMs), RequestStartNs: at(r.SentMs), RequestAckNs: at(r.FirstTokenMs), RequestEndNs: max(at(r.EndMs), at(r.SentMs)),
 			WorkerID: "servegrid", BenchmarkPhase: PhaseProfiling, WasCancelled: r.Cancelled, ParentCorrelation: r.Call.ParentSession, RootCorrelation: session,
 		},
-		Metrics: map[string]Metric{},
+		Metrics: metrics,
 	}
 	if r.Phase == live.PhaseWarmUp {
 		out.Metadata.BenchmarkPhase = PhaseWarmUp

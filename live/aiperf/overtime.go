@@ -35,24 +35,31 @@ func spanOf(r *Record) span {
 // addOverTime adds the metrics whose values count by how long they held: how many requests were under way, how fast prompts and answers
 // came in sum and for each of these requests, and how many tokens they held. The phase took so many seconds.
 func (s Summary) addOverTime(spans []span, seconds float64) {
-	underWay, answered, asked := curveOf(spans, span.whole), curveOf(spans, span.answering), curveOf(spans, span.waiting)
 	byChunk := slices.ContainsFunc(spans, func(s span) bool { return len(s.gaps) > 0 })
 	answers, held := span.answers, span.held
 	if byChunk {
 		answers, held = span.chunks, span.heldByChunk
 	}
-	decode, prefill := curveOf(spans, answers), curveOf(spans, span.prompts)
-	total := curveOf(spans, func(s span, to []change) []change { return s.answers(s.prompts(to)) })
 	const perSecond = 1e9
-	for i, of := range []struct {
-		curve
-		scale float64
-	}{
-		{underWay, 1}, {decode, perSecond}, {prefill, perSecond}, {answered, 1}, {asked, 1}, {total, perSecond},
-		{decode.over(answered), perSecond}, {prefill.over(asked), perSecond}, {curveOf(spans, held), 1},
-	} {
-		s[overTime[i].tag] = of.stat(seconds*1e9, of.scale, overTime[i].unit)
+	var room scratch
+	set := func(i int, c curve, scale float64) curve {
+		s[overTime[i].tag] = c.stat(&room, seconds*1e9, scale, overTime[i].unit)
+		return c
 	}
+	// Few curves are there at a time: each is as long as the run.
+	set(0, room.curveOf(spans, span.whole), 1)
+	decode, answered := set(1, room.curveOf(spans, answers), perSecond), set(3, room.curveOf(spans, span.answering), 1)
+	set(6, decode.over(answered), perSecond)
+	prefill, asked := set(2, room.curveOf(spans, span.prompts), perSecond), set(4, room.curveOf(spans, span.waiting), 1)
+	set(7, prefill.over(asked), perSecond)
+	set(5, room.curveOf(spans, func(s span, to []change) []change { return s.answers(s.prompts(to)) }), perSecond)
+	set(8, room.curveOf(spans, held), 1)
+}
+
+// scratch is memory that all curves of a run are made in.
+type scratch struct {
+	changes []change
+	parts   []part
 }
 
 // change is by how much a quantity changes at a time, in ns.
@@ -137,11 +144,12 @@ func (s span) heldByChunk(to []change) []change {
 type curve struct{ at, value []float64 }
 
 // curveOf adds up what requests change.
-func curveOf(spans []span, of func(span, []change) []change) curve {
-	var changes []change
+func (room *scratch) curveOf(spans []span, of func(span, []change) []change) curve {
+	changes := room.changes[:0]
 	for _, s := range spans {
 		changes = of(s, changes)
 	}
+	room.changes = changes
 	slices.SortStableFunc(changes, func(a, b change) int { // what ends at a time goes before what begins
 		begins := func(c change) int {
 			if c.by > 0 {
@@ -172,6 +180,7 @@ func (c curve) over(of curve) curve {
 	if len(c.at) == 0 || len(of.at) == 0 {
 		return out
 	}
+	out.at, out.value = make([]float64, 0, len(c.at)+len(of.at)), make([]float64, 0, len(c.at)+len(of.at))
 	i, k, above, below := 0, 0, 0.0, 0.0
 	for i < len(c.at) || k < len(of.at) {
 		at := math.Inf(1)
@@ -196,22 +205,25 @@ func (c curve) over(of curve) curve {
 	return out
 }
 
+// part is a value that held for some ns.
+type part struct{ value, ns float64 }
+
 // stat computes the statistics of a quantity over so many ns, in which it is 0 outside of the curve.
-func (c curve) stat(ns, scale float64, unit string) Stat {
+func (c curve) stat(room *scratch, ns, scale float64, unit string) Stat {
 	s := Stat{Unit: unit, Weighted: true}
-	type part struct{ value, ns float64 }
-	parts, rest := []part{}, ns
+	parts, rest := room.parts[:0], ns
 	for i := 0; i+1 < len(c.at); i++ {
 		if took := c.at[i+1] - c.at[i]; took > 0 {
 			parts = append(parts, part{c.value[i] * scale, took})
 			rest -= took
 		}
 	}
-	if len(parts) == 0 || ns <= 0 {
-		return s
-	}
 	if rest > 0 {
 		parts = append(parts, part{0, rest})
+	}
+	room.parts = parts
+	if len(parts) == 0 || ns <= 0 {
+		return s
 	}
 	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.value, b.value) })
 	s.Min, s.Max = parts[0].value, parts[len(parts)-1].value

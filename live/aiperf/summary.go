@@ -1,9 +1,52 @@
 package aiperf
 
 import (
+	"cmp"
+	"iter"
 	"math"
 	"slices"
 )
+
+// Totals are what the records of a run come to.
+type Totals struct {
+	// Profiling are the metrics of what was measured, WarmUp those of what came before; nil without such records.
+	Profiling, WarmUp Summary
+	errors            []errorCount
+}
+
+// errorCount is a kind of error with how often it came.
+type errorCount struct {
+	Details ErrorDetails `json:"error_details"`
+	Count   int          `json:"count"`
+}
+
+// TotalsOf sums the records of a run up. It looks at them once, and keeps a few numbers of each meanwhile.
+func TotalsOf(records iter.Seq[*Record], f Facts) Totals {
+	profiling, warm := newSummer(), newSummer()
+	errors := map[ErrorDetails]int{}
+	for r := range records {
+		switch r.Metadata.BenchmarkPhase {
+		case PhaseProfiling:
+			profiling.add(r)
+		case PhaseWarmUp:
+			warm.add(r)
+		}
+		if r.Error != nil {
+			errors[*r.Error]++
+		}
+	}
+	t := Totals{Profiling: profiling.summary(f.ProfilingSeconds), errors: []errorCount{}}
+	if warm.any {
+		t.WarmUp = warm.summary(f.WarmUpSeconds)
+	}
+	for e, n := range errors {
+		t.errors = append(t.errors, errorCount{e, n})
+	}
+	slices.SortFunc(t.errors, func(a, b errorCount) int { // the most frequent first
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Details.Code, b.Details.Code), cmp.Compare(a.Details.Type, b.Details.Type), cmp.Compare(a.Details.Message, b.Details.Message))
+	})
+	return t
+}
 
 // Summary holds the metrics of a run by AIPerf's names.
 type Summary map[string]Stat
@@ -34,56 +77,84 @@ var percentiles = []struct {
 	{"p90", 90, func(s *Stat) *float64 { return &s.P90 }}, {"p95", 95, func(s *Stat) *float64 { return &s.P95 }}, {"p99", 99, func(s *Stat) *float64 { return &s.P99 }},
 }
 
-// Summarise computes the metrics of the records of one phase, as AIPerf does: failed requests count in those about errors only.
-// The phase took so many seconds, over which throughputs and concurrency are; benchmark_duration is from the first request to
-// the last answer. What no record says is left out.
-func Summarise(records []Record, phase string, seconds float64) Summary {
-	s, values, units := Summary{}, map[string][]float64{}, map[string]string{}
-	var spans []span
-	first, last, sent, failed := int64(math.MaxInt64), int64(math.MinInt64), 0, 0
-	for i := range records {
-		r := &records[i]
-		if r.Metadata.BenchmarkPhase != phase {
-			continue
-		}
-		if r.Metadata.WasCancelled {
-			continue
-		}
-		if sent++; r.Error != nil {
-			failed++
-			continue
-		}
-		first, last = min(first, r.Metadata.RequestStartNs), max(last, r.Metadata.RequestEndNs)
-		spans = append(spans, spanOf(r))
-		for tag, m := range r.Metrics {
-			values[tag], units[tag] = append(values[tag], m.Value.Numbers...), m.Unit
-		}
-		if due := r.Metadata.CreditIssuedNs; due > 0 {
-			for _, f := range ofMetadata {
-				end := r.Metadata.RequestStartNs
-				if f.tag == "effective_latency" {
-					end = r.Metadata.RequestEndNs
-				}
-				values[f.tag], units[f.tag] = append(values[f.tag], between(due, end)/1e6), f.unit
+// summer takes in the records of one phase for their metrics.
+type summer struct {
+	values      map[string]*valuesOf
+	spans       []span
+	first, last int64 // of the times of completed requests
+	sent        int
+	failed      int
+	any         bool // there are records
+}
+
+// valuesOf are all values of a metric.
+type valuesOf struct {
+	unit   string
+	values []float64
+}
+
+func newSummer() *summer {
+	return &summer{values: map[string]*valuesOf{}, first: math.MaxInt64, last: math.MinInt64}
+}
+
+// add takes a record in. Failed requests count in the metrics about errors only.
+func (s *summer) add(r *Record) {
+	s.any = true
+	if r.Metadata.WasCancelled {
+		return
+	}
+	if s.sent++; r.Error != nil {
+		s.failed++
+		return
+	}
+	s.first, s.last = min(s.first, r.Metadata.RequestStartNs), max(s.last, r.Metadata.RequestEndNs)
+	s.spans = append(s.spans, spanOf(r))
+	for tag, m := range r.Metrics {
+		s.of(tag, m.Unit, m.Value.Numbers...)
+	}
+	if due := r.Metadata.CreditIssuedNs; due > 0 {
+		for _, f := range ofMetadata {
+			end := r.Metadata.RequestStartNs
+			if f.tag == "effective_latency" {
+				end = r.Metadata.RequestEndNs
 			}
+			s.of(f.tag, f.unit, between(due, end)/1e6)
 		}
 	}
-	for tag, v := range values {
-		if len(v) > 0 {
-			s[tag] = statOf(v, units[tag])
+}
+
+// of takes values of a metric in.
+func (s *summer) of(tag, unit string, values ...float64) {
+	v := s.values[tag]
+	if v == nil {
+		v = &valuesOf{unit: unit}
+		s.values[tag] = v
+	}
+	v.values = append(v.values, values...)
+}
+
+// summary computes the metrics, as AIPerf does. The phase took so many seconds, over which throughputs and concurrency are;
+// benchmark_duration is from the first request to the last answer. What no record says is left out. Nothing is to be added
+// after that.
+func (s *summer) summary(seconds float64) Summary {
+	out := Summary{}
+	for tag, v := range s.values {
+		if len(v.values) > 0 {
+			out[tag] = statOf(v.values, v.unit)
 		}
+		delete(s.values, tag) // room for what follows
 	}
-	s.set("request_count", float64(sent-failed))
-	s.set("completed_request_count", float64(sent))
-	if sent > 0 {
-		s.set("request_error_rate", 100*float64(failed)/float64(sent))
+	out.set("request_count", float64(s.sent-s.failed))
+	out.set("completed_request_count", float64(s.sent))
+	if s.sent > 0 {
+		out.set("request_error_rate", 100*float64(s.failed)/float64(s.sent))
 	}
-	if sent > failed {
-		s.set("benchmark_duration", between(first, last)/1e9)
-		s.addTotals(seconds)
-		s.addOverTime(spans, seconds)
+	if s.sent > s.failed {
+		out.set("benchmark_duration", between(s.first, s.last)/1e9)
+		out.addTotals(seconds)
+		out.addOverTime(s.spans, seconds)
 	}
-	return s
+	return out
 }
 
 // between is the time between two ns since 1970. AIPerf subtracts them as reals, which are multiples of 256 ns there, and so
@@ -117,9 +188,8 @@ func (s Summary) set(tag string, v float64) {
 	s[tag] = Stat{Unit: single[at].unit, Single: true, Avg: v}
 }
 
-// statOf computes the statistics of at least one value.
+// statOf computes the statistics of at least one value, and sorts them.
 func statOf(values []float64, unit string) Stat {
-	values = slices.Clone(values)
 	slices.Sort(values)
 	n := float64(len(values))
 	s := Stat{Unit: unit, Min: values[0], Max: values[len(values)-1], Count: len(values)}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -37,25 +38,23 @@ type Facts struct {
 }
 
 // WriteRecords writes profile_export.jsonl, a request a line.
-func WriteRecords(w io.Writer, records []Record) error {
-	out := bufio.NewWriter(w)
-	for i := range records {
-		line, err := json.Marshal(&records[i])
-		if err != nil {
-			return fmt.Errorf("request %d: %w", i, err)
+func WriteRecords(w io.Writer, records iter.Seq[*Record]) error {
+	out, n := bufio.NewWriter(w), 0
+	lines := json.NewEncoder(out)
+	for r := range records {
+		if err := lines.Encode(r); err != nil {
+			return fmt.Errorf("request %d: %w", n, err)
 		}
-		if _, err := out.Write(append(line, '\n')); err != nil {
-			return err
-		}
+		n++
 	}
 	return out.Flush()
 }
 
 // WriteJSON writes profile_export_aiperf.json.
-func WriteJSON(w io.Writer, records []Record, f Facts) error {
+func WriteJSON(w io.Writer, t Totals, f Facts) error {
 	const clock = "2006-01-02T15:04:05.000000"
 	out := map[string]any{
-		"schema_version": "1.4", "aiperf_version": Version, "was_cancelled": f.Cancelled, "is_complete": !f.Cancelled, "error_summary": errorSummary(records),
+		"schema_version": "1.4", "aiperf_version": Version, "was_cancelled": f.Cancelled, "is_complete": !f.Cancelled, "error_summary": t.errors,
 		"start_time": f.Started.UTC().Format(clock), "end_time": f.Ended.UTC().Format(clock),
 		"input_config": map[string]any{
 			"models":    map[string]any{"items": []any{map[string]any{"name": f.Model}}},
@@ -64,12 +63,12 @@ func WriteJSON(w io.Writer, records []Record, f Facts) error {
 		},
 		"run_info": map[string]any{"written_by": "servegrid live"},
 	}
-	for tag, s := range Summarise(records, PhaseProfiling, f.ProfilingSeconds) {
+	for tag, s := range t.Profiling {
 		out[tag] = s.values()
 	}
-	if slices.ContainsFunc(records, func(r Record) bool { return r.Metadata.BenchmarkPhase == PhaseWarmUp }) {
+	if t.WarmUp != nil {
 		warm := map[string]any{}
-		for tag, s := range Summarise(records, PhaseWarmUp, f.WarmUpSeconds) {
+		for tag, s := range t.WarmUp {
 			warm[tag] = s.values()
 		}
 		out["warmup_metrics"] = warm
@@ -105,33 +104,9 @@ func weightedHas(percentile string) bool {
 	return slices.Contains([]string{"p50", "p90", "p95", "p99"}, percentile)
 }
 
-// errorCount is a kind of error with how often it came.
-type errorCount struct {
-	Details ErrorDetails `json:"error_details"`
-	Count   int          `json:"count"`
-}
-
-// errorSummary counts the errors, the most frequent first.
-func errorSummary(records []Record) []errorCount {
-	counts := map[ErrorDetails]int{}
-	for i := range records {
-		if e := records[i].Error; e != nil {
-			counts[*e]++
-		}
-	}
-	out := []errorCount{}
-	for e, n := range counts {
-		out = append(out, errorCount{e, n})
-	}
-	slices.SortFunc(out, func(a, b errorCount) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Details.Code, b.Details.Code), cmp.Compare(a.Details.Type, b.Details.Type), cmp.Compare(a.Details.Message, b.Details.Message))
-	})
-	return out
-}
-
 // WriteCSV writes profile_export_aiperf.csv: the metrics with a value a request, and those with one for the run.
-func WriteCSV(w io.Writer, records []Record, f Facts) error {
-	s := Summarise(records, PhaseProfiling, f.ProfilingSeconds)
+func WriteCSV(w io.Writer, t Totals) error {
+	s := t.Profiling
 	out := csv.NewWriter(w)
 	two := func(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
 	row := []string{"Metric", "avg", "min", "max", "sum"}

@@ -19,8 +19,6 @@ type answer struct {
 	stream   bool
 	encoding string
 	body     []byte // of what is no plain stream
-	firstAt  time.Time
-	lastAt   time.Time
 
 	events eventSplitter
 	text   answerText
@@ -37,14 +35,9 @@ func (a *answer) begin(h http.Header) {
 func (a *answer) add(x *exchange, b []byte, now time.Time) {
 	if a.stream && a.encoding == "" {
 		a.events.add(b, func(data []byte) {
-			if a.event(data) {
-				a.lastAt = now
-				if a.firstAt.IsZero() {
-					a.firstAt = now
-				}
-			}
+			a.event(data, now)
 		})
-		if more := a.text.size() + int64(len(a.events.line)) - a.text.held; more > 0 && x.hold(more, a.text.size()) {
+		if more := a.text.bytes + int64(len(a.events.line)) - a.text.held; more > 0 && x.hold(more, a.text.bytes) {
 			a.text.held += more
 		}
 		return
@@ -54,8 +47,8 @@ func (a *answer) add(x *exchange, b []byte, now time.Time) {
 	}
 }
 
-// event reads one event of a stream and reports whether it has output.
-func (a *answer) event(data []byte) bool {
+// event reads one event of a stream that came at a time and reports whether it has output.
+func (a *answer) event(data []byte, now time.Time) bool {
 	if bytes.Equal(data, []byte("[DONE]")) {
 		return false
 	}
@@ -64,7 +57,7 @@ func (a *answer) event(data []byte) bool {
 		a.broken = true
 		return false
 	}
-	return a.take(&c)
+	return a.take(&c, now)
 }
 
 // finish reads an answer that was kept.
@@ -77,14 +70,14 @@ func (a *answer) finish() error {
 		return err
 	}
 	if a.stream {
-		a.events.add(body, func(data []byte) { a.event(data) })
+		a.events.add(body, func(data []byte) { a.event(data, time.Time{}) })
 		return nil
 	}
 	var c completion
 	if err := json.Unmarshal(body, &c); err != nil {
 		return err
 	}
-	a.take(&c)
+	a.take(&c, time.Time{})
 	return nil
 }
 
@@ -95,63 +88,96 @@ type completion struct {
 	Error   json.RawMessage `json:"error"`
 }
 
-// take adds what an answer, or a chunk of one, says and reports whether it has output.
-func (a *answer) take(c *completion) (output bool) {
+// take adds what an answer, or a chunk of one, says at a time and reports whether it has output.
+func (a *answer) take(c *completion, now time.Time) (output bool) {
 	if c.Usage != nil {
 		a.usage = c.Usage
 	}
 	for i := range c.Choices {
 		choice := &c.Choices[i]
-		before := a.text.size()
+		text := a.text.choice(choice.Index)
+		before := text.bytes
 		if choice.Message != nil {
-			a.text.add(choice.Index, choice.Message, true)
+			text.add(choice.Message, true)
 		}
 		if choice.Delta != nil {
-			a.text.add(choice.Index, choice.Delta, false)
+			text.add(choice.Delta, false)
 		}
 		if choice.Text != nil {
-			a.text.content.write(choice.Index, *choice.Text)
+			text.content.WriteString(*choice.Text)
+			text.bytes += int64(len(*choice.Text))
 		}
-		output = output || a.text.size() > before
+		if text.bytes > before {
+			output = true
+			a.text.bytes += text.bytes - before
+			text.came(now)
+		}
 	}
 	return output
 }
 
 // answerText is the text of an answer.
 type answerText struct {
-	content, reasoning choiceText
-	calls              []openai.ToolCall // of the first choice
-	callBytes          int64
-	held               int64 // of the budget
+	choices []*choiceText // by index; nil of those of which nothing came
+	bytes   int64
+	held    int64 // of the budget
 }
 
-// choiceText is the text of the first choice, and how much the others have.
+// maxChoices bounds the choices of an answer that are told apart; further ones count as part of the last.
+const maxChoices = 1 << 14
+
+// choiceBytes is about what a choice takes beside its text.
+const choiceBytes = 256
+
+// choice is the text of a choice.
+func (t *answerText) choice(index int) *choiceText {
+	index = min(max(index, 0), maxChoices-1)
+	for len(t.choices) <= index {
+		t.choices = append(t.choices, nil)
+		t.bytes += 8
+	}
+	if t.choices[index] == nil {
+		t.choices[index] = &choiceText{}
+		t.bytes += choiceBytes
+	}
+	return t.choices[index]
+}
+
+// of returns the choices from one index to before another.
+func (t *answerText) of(from, to int) []*choiceText {
+	to = min(to, len(t.choices))
+	return t.choices[min(from, to):to]
+}
+
+// choiceText is the text of one choice.
 type choiceText struct {
-	first  strings.Builder
-	others strings.Builder
+	content, reasoning strings.Builder
+	calls              []openai.ToolCall
+	bytes              int64     // of all text
+	firstAt, lastAt    time.Time // when text came, in a stream
 }
 
-func (c *choiceText) write(choice int, text string) {
-	if choice == 0 {
-		c.first.WriteString(text)
-	} else {
-		c.others.WriteString(text)
+// came notes that text has come at a time.
+func (c *choiceText) came(now time.Time) {
+	c.lastAt = now
+	if c.firstAt.IsZero() {
+		c.firstAt = now
 	}
 }
-
-func (c *choiceText) size() int64 { return int64(c.first.Len() + c.others.Len()) }
-
-func (t *answerText) size() int64 { return t.content.size() + t.reasoning.size() + t.callBytes }
 
 // add takes in a message, whole or what came of one. The calls of a whole one are in their order, others say which they are of.
-func (t *answerText) add(choice int, d *openai.Delta, whole bool) {
+func (c *choiceText) add(d *openai.Delta, whole bool) {
+	write := func(to *strings.Builder, text string) {
+		to.WriteString(text)
+		c.bytes += int64(len(text))
+	}
 	if d.Content != nil {
-		t.content.write(choice, *d.Content)
+		write(&c.content, *d.Content)
 	}
 	if d.Reasoning != "" { // some servers say it under both names
-		t.reasoning.write(choice, d.Reasoning)
+		write(&c.reasoning, d.Reasoning)
 	} else {
-		t.reasoning.write(choice, d.ReasoningContent)
+		write(&c.reasoning, d.ReasoningContent)
 	}
 	var calls []openai.ToolCall
 	if len(d.ToolCalls) == 0 || json.Unmarshal(d.ToolCalls, &calls) != nil {
@@ -161,33 +187,28 @@ func (t *answerText) add(choice int, d *openai.Delta, whole bool) {
 		if whole {
 			calls[i].Index = i
 		}
-		t.addCall(choice, &calls[i])
+		c.addCall(&calls[i])
 	}
 }
 
-// maxCalls bounds the calls of an answer that are told apart.
+// maxCalls bounds the calls of a choice that are told apart.
 const maxCalls = 1024
 
-func (t *answerText) addCall(choice int, call *openai.ToolCall) {
-	t.callBytes += int64(len(call.Function.Name) + len(call.Function.Arguments))
-	if choice != 0 || call.Index < 0 || call.Index >= maxCalls {
+func (c *choiceText) addCall(call *openai.ToolCall) {
+	c.bytes += int64(len(call.Function.Name) + len(call.Function.Arguments))
+	if call.Index < 0 || call.Index >= maxCalls {
 		return
 	}
-	for len(t.calls) <= call.Index {
-		t.calls = append(t.calls, openai.ToolCall{Index: len(t.calls)})
+	for len(c.calls) <= call.Index {
+		c.calls = append(c.calls, openai.ToolCall{Index: len(c.calls)})
 	}
-	known := &t.calls[call.Index].Function
+	known := &c.calls[call.Index].Function
 	known.Name += call.Function.Name
 	known.Arguments += call.Function.Arguments
 }
 
-// appendTokens appends the tokens of the first choice: its reasoning, then what a conversation goes on from.
-func (t *answerText) appendTokens(tokenizer tokens.Tokenizer, to []uint32) []uint32 {
-	to = tokenizer.AppendTokens(to, t.reasoning.first.String())
-	return tokenizer.AppendTokens(to, tokens.AnswerText(t.content.first.String(), t.calls))
-}
-
-// otherTokens counts the tokens of all other choices.
-func (t *answerText) otherTokens(tokenizer tokens.Tokenizer) int {
-	return len(tokenizer.AppendTokens(tokenizer.AppendTokens(nil, t.reasoning.others.String()), t.content.others.String()))
+// appendTokens appends the tokens of the choice: its reasoning, then what a conversation goes on from.
+func (c *choiceText) appendTokens(tokenizer tokens.Tokenizer, to []uint32) []uint32 {
+	to = tokenizer.AppendTokens(to, c.reasoning.String())
+	return tokenizer.AppendTokens(to, tokens.AnswerText(c.content.String(), c.calls))
 }

@@ -1,9 +1,13 @@
 package capture
 
 import (
+	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/servegrid/servegrid/live/tokens"
 )
@@ -68,11 +72,11 @@ func TestAnswers(t *testing.T) {
 	} {
 		a := answer{begun: true, stream: true}
 		for i, e := range c.events {
-			if got := a.event([]byte(e)); got != c.output[i] {
+			if got := a.event([]byte(e), time.Time{}); got != c.output[i] {
 				t.Errorf("%s: event %d has output: %v", name, i, got)
 			}
 		}
-		if got := tokens.Text(tokenizer, a.text.appendTokens(tokenizer, nil)); got != c.text || a.broken != c.broken {
+		if got := a.text.first(tokenizer); got != c.text || a.broken != c.broken {
 			t.Errorf("%s: %q, broken %v", name, got, a.broken)
 		}
 	}
@@ -87,8 +91,8 @@ func FuzzAnswer(f *testing.F) {
 		x.answer.add(x, stream, time.Now())
 		x.ended = time.Now()
 		d := describer{tokenizer: mustParse("bytes"), blockSize: 4}
-		if e, output, err := d.describe(x); err == nil && output && (e.Request.OutputTokens < 1 || len(e.Request.Replay.Input) != 3) {
-			t.Errorf("%+v", e.Request)
+		if events, _, err := d.describe(x); err == nil && len(events) > 0 && (events[0].Request.OutputTokens < 1 || len(events[0].Request.Replay.Input) != 3) {
+			t.Errorf("%+v", events[0].Request)
 		}
 		x.release()
 		if memory.used.Load() != 0 {
@@ -103,4 +107,55 @@ func mustParse(name string) tokens.Tokenizer {
 		panic(err)
 	}
 	return t
+}
+
+// first is the text of the first choice.
+func (t *answerText) first(tokenizer tokens.Tokenizer) string {
+	return tokens.Text(tokenizer, t.choice(0).appendTokens(tokenizer, nil))
+}
+
+func TestShares(t *testing.T) {
+	for _, c := range []struct {
+		total   int
+		numbers []int
+		most    int
+		want    []int
+	}{
+		{7, []int{3}, math.MaxInt, []int{7}},
+		{10, []int{4, 6}, math.MaxInt, []int{4, 6}},
+		{20, []int{5, 9, 3}, 8, []int{8, 8, 4}},
+		{24, []int{5, 90, 3}, 8, []int{8, 8, 8}},      // all ended by length
+		{12, []int{10, 0}, 8, []int{8, 4}},            // what the tokenizer does not see
+		{30, []int{10, 20}, 8, []int{10, 20}},         // more than was asked for
+		{3, []int{1000, 1}, math.MaxInt, []int{2, 1}}, // one has something
+		{1, []int{1000, 1}, math.MaxInt, []int{1, 0}}, // not enough for all
+		{5, []int{0, 0, 0}, math.MaxInt, []int{2, 1, 2}},
+	} {
+		got := slices.Clone(c.numbers)
+		if share(c.total, got, c.most); !slices.Equal(got, c.want) {
+			t.Errorf("%d as %v, none above %d: %v, want %v", c.total, c.numbers, c.most, got, c.want)
+		}
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		numbers := rapid.SliceOfN(rapid.IntRange(0, 200), 1, 12).Draw(rt, "numbers")
+		total, most := rapid.IntRange(0, 3000).Draw(rt, "total"), rapid.IntRange(1, 300).Draw(rt, "most")
+		got := slices.Clone(numbers)
+		share(total, got, most)
+		sum, some := 0, 0
+		for i, n := range got {
+			sum += n
+			some += min(numbers[i], 1)
+			if n < 0 || n > most && total <= most*len(numbers) {
+				rt.Fatalf("%v has %d", got, n)
+			}
+		}
+		for i, n := range got {
+			if n == 0 && numbers[i] > 0 && some <= total {
+				rt.Fatalf("%v lost number %d", got, i)
+			}
+		}
+		if sum != total {
+			rt.Fatalf("%v adds up to %d, not to %d", got, sum, total)
+		}
+	})
 }

@@ -6,6 +6,9 @@ import "sync/atomic"
 type Counts struct {
 	// Requests is how many asked for text, Other how many for anything else. Running are under way.
 	Requests, Other, Running int64
+	// Further prompts are those of requests with several, beside the first of each. They count as requests of their own in what
+	// follows.
+	Further int64
 	// Recorded requests are in the trace; Cut of them ended before the answer was complete.
 	Recorded, Cut int64
 	// Alone of the recorded requests belong to no session; they are in files of their own.
@@ -28,14 +31,14 @@ func (c Counts) Dropped() int64 {
 
 // counters are [Counts] that change.
 type counters struct {
-	requests, other, running, recorded, cut, alone, failed, unreachable   atomic.Int64
-	droppedMemory, droppedQueue, droppedLarge, droppedUnread, droppedFile atomic.Int64
-	tools, bytes, files                                                   atomic.Int64
+	requests, other, running, further, recorded, cut, alone, failed, unreachable atomic.Int64
+	droppedMemory, droppedQueue, droppedLarge, droppedUnread, droppedFile        atomic.Int64
+	tools, bytes, files                                                          atomic.Int64
 }
 
 func (c *counters) read() Counts {
 	return Counts{
-		Requests: c.requests.Load(), Other: c.other.Load(), Running: c.running.Load(),
+		Requests: c.requests.Load(), Other: c.other.Load(), Running: c.running.Load(), Further: c.further.Load(),
 		Recorded: c.recorded.Load(), Cut: c.cut.Load(), Alone: c.alone.Load(),
 		Failed: c.failed.Load(), Unreachable: c.unreachable.Load(),
 		DroppedMemory: c.droppedMemory.Load(), DroppedQueue: c.droppedQueue.Load(), DroppedLarge: c.droppedLarge.Load(),

@@ -30,6 +30,7 @@ func dropped(reason string, value func(Counts) int64) family {
 var captureFamilies = []family{
 	counter("requests_total", "Requests for text that came.", nil, func(c Counts) int64 { return c.Requests }),
 	counter("other_requests_total", "Requests for anything else, which are passed through only.", nil, func(c Counts) int64 { return c.Other }),
+	counter("further_prompts_total", "Prompts of requests with several, beside the first of each, which count as requests in what is recorded.", nil, func(c Counts) int64 { return c.Further }),
 	counter("recorded_requests_total", "Requests that are in the trace.", nil, func(c Counts) int64 { return c.Recorded }),
 	counter("cut_requests_total", "Recorded requests that ended before the answer was complete.", nil, func(c Counts) int64 { return c.Cut }),
 	counter("failed_requests_total", "Requests without an answer that has text.", nil, func(c Counts) int64 { return c.Failed }),

@@ -147,6 +147,9 @@ type exchangeKey struct{}
 
 // ServeHTTP passes a request on and records it if it is one for text.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// A server may answer before it is known that the request has ended, which would close the request's body while it is read and
+	// with that the connection to the server. HTTP/2 does not do that.
+	_ = http.NewResponseController(w).EnableFullDuplex()
 	if !asksForText(r) {
 		p.counts.other.Add(1)
 		p.proxy.ServeHTTP(w, r)

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +21,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/servegrid/servegrid/live/tokens"
+	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/simcore/perfmodel"
 	"github.com/servegrid/servegrid/simcore/workload"
 )
 
@@ -468,5 +471,175 @@ func TestTheTraceIsRead(t *testing.T) {
 	}
 	if load.Format != workload.FormatDynamo || load.Requests() != 12 || load.Sessions() != 4 || len(load.Warnings) > 0 || load.Graph == nil {
 		t.Errorf("%s: %d requests in %d sessions, warnings %q", load.Format, load.Requests(), load.Sessions(), load.Warnings)
+	}
+}
+
+// batch answers each prompt with so many answers of its own, in a stream whose chunks alternate or as a whole.
+func batch(prompts, answers int, usage string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if !strings.Contains(string(body), `"stream":true`) {
+			var choices []string
+			for i := range prompts * answers {
+				choices = append(choices, fmt.Sprintf(`{"index":%d,"text":%q}`, i, strings.Repeat(fmt.Sprint(i), i+1)))
+			}
+			fmt.Fprintf(w, `{"choices":[%s],"usage":%s}`, strings.Join(choices, ","), usage)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		for round := range prompts * answers {
+			for i := round; i < prompts*answers; i++ {
+				fmt.Fprintf(w, "data: {\"choices\":[{\"index\":%d,\"text\":\"%d\"}]}\n\n", i, i)
+			}
+			w.(http.Flusher).Flush()
+			time.Sleep(3 * time.Millisecond)
+		}
+		fmt.Fprintf(w, "data: {\"choices\":[],\"usage\":%s}\n\ndata: [DONE]\n\n", usage)
+	}
+}
+
+// Each prompt of a request with several is a record, with the answers to it.
+func TestSeveralPrompts(t *testing.T) {
+	const usage = `{"prompt_tokens":60,"completion_tokens":6,"prompt_tokens_details":{"cached_tokens":8}}`
+	for name, ask := range map[string]string{
+		"texts":     `{"model":"m","prompt":["what a beginning, one","what a beginning, number two","three"]}`,
+		"stream":    `{"model":"m","stream":true,"prompt":["what a beginning, one","what a beginning, number two","three"]}`,
+		"token ids": `{"model":"m","prompt":[[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21],[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28],[7,7,7,7,7]]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, batch(3, 1, usage), nil)
+			w.post("/v1/completions", ask, "X-Request-ID", "r", "X-Dynamo-Session-ID", "s", "X-Dynamo-Parent-Session-ID", "p")
+			w.post("/v1/completions", ask)
+			if c := w.stop(); c.Requests != 2 || c.Further != 4 || c.Recorded != 6 || c.Alone != 3 || c.Failed+c.Dropped()+c.Cut != 0 {
+				t.Fatalf("%+v", c)
+			}
+			alone, events := records(t, w.dir, "c-alone.*"), records(t, w.dir, "c.*")
+			if len(alone) != 3 || len(events) != 3 {
+				t.Fatalf("%d and %d records", len(alone), len(events))
+			}
+			for i, length := range []int{21, 28, 5} {
+				r := events[i].Request
+				if r.ClientID != fmt.Sprintf("r-%d", i) || !strings.HasSuffix(r.ID, fmt.Sprintf("-%d", i)) || alone[i].Request.ClientID != "" || alone[i].Context != nil {
+					t.Errorf("prompt %d is named %q, %q", i, r.ID, r.ClientID)
+				}
+				if r.Replay.InputLength != length || r.OutputTokens != i+1 || len(r.Replay.Completion) != (length+i+1+7)/8 || r.CachedTokens != nil {
+					t.Errorf("prompt %d: %+v", i, r)
+				}
+				if want := (agentContext{"s/" + r.ID, "s"}); i > 0 && *events[i].Context != want {
+					t.Errorf("prompt %d is of session %+v", i, events[i].Context)
+				}
+				if streamed := r.TTFTMs != nil; streamed != (name == "stream") || streamed && i > 0 && *r.TTFTMs > r.TotalMs {
+					t.Errorf("prompt %d: TTFT %v", i, r.TTFTMs)
+				}
+			}
+			if *events[0].Context != (agentContext{"s", "p"}) {
+				t.Errorf("the first prompt is of session %+v", events[0].Context)
+			}
+			if in := events[0].Request.InputTokens + events[1].Request.InputTokens + events[2].Request.InputTokens; in != 60 {
+				t.Errorf("%d prompt tokens, and the server counted 60", in)
+			}
+			a, b := events[0].Request.Replay.Input, events[1].Request.Replay.Input
+			if a[0] != b[0] || a[1] != b[1] && name == "texts" || a[2] == b[2] {
+				t.Errorf("equal beginnings have other hashes, or other ones equal: %v, %v", a, b)
+			}
+		})
+	}
+}
+
+// Of several answers to each of several prompts the record of a prompt has all of its own.
+func TestSeveralPromptsAndAnswers(t *testing.T) {
+	w := newWorld(t, batch(2, 2, "null"), nil)
+	w.post("/v1/completions", `{"prompt":["one","two"],"n":2}`)
+	w.stop()
+	events := records(t, w.dir, "c-alone.*")
+	if len(events) != 2 || events[0].Request.OutputTokens != 1+2 || events[1].Request.OutputTokens != 3+4 || events[0].Request.Replay.Completion != nil {
+		t.Errorf("%+v", events)
+	}
+}
+
+// A prompt to which nothing was answered counts as failed, and an empty one makes the request unreadable, and is named.
+func TestPromptsWithoutText(t *testing.T) {
+	var warned error
+	server := func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		fmt.Fprint(w, `{"choices":[{"index":0,"text":"a"},{"index":1,"text":""}]}`)
+	}
+	w := newWorld(t, server, func(o *Options) { o.Warn = func(err error) { warned = err } })
+	w.post("/v1/completions", `{"prompt":["one","two"]}`)
+	w.post("/v1/completions", `{"prompt":["one",""]}`)
+	if c := w.stop(); c.Requests != 2 || c.Further != 1 || c.Recorded != 1 || c.Failed != 1 || c.DroppedUnread != 1 {
+		t.Errorf("%+v", c)
+	}
+	if warned == nil || !strings.Contains(warned.Error(), "prompt 1: the prompt is empty") {
+		t.Errorf("%v", warned)
+	}
+}
+
+// The prompts of a request in a session are sent together again, and the next turn waits for all of them.
+func TestSeveralPromptsAreReadAsOneTurn(t *testing.T) {
+	w := newWorld(t, batch(3, 1, "null"), nil)
+	for turn := range 2 {
+		ask := fmt.Sprintf(`{"model":"m","stream":true,"prompt":["turn %d, one","turn %d, two","turn %d, three"]}`, turn, turn, turn)
+		w.post("/v1/completions", ask, "X-Dynamo-Session-ID", "s")
+		time.Sleep(5 * time.Millisecond)
+	}
+	w.stop()
+	load, err := workload.Spec{Trace: &workload.TraceSpec{Format: "auto", Path: w.dir, Strict: true}}.Load(context.Background(), workload.Source{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if load.Requests() != 6 || load.Sessions() != 5 || len(load.Warnings) > 0 || load.Graph == nil {
+		t.Fatalf("%d requests in %d sessions, warnings %q", load.Requests(), load.Sessions(), load.Warnings)
+	}
+	cfg := simcore.DefaultConfig()
+	cfg.Timing.Source, cfg.Timing.PrefillMs, cfg.Timing.DecodeMs = perfmodel.SourceFixed, 100, 20
+	cfg.Deployment.Workers = 3
+	arrivals, ends := map[int][]float64{}, map[int][]float64{}
+	if _, err := simcore.Run(context.Background(), cfg, load, simcore.Options{Records: func(r simcore.RequestRecord) {
+		turn := 0
+		if r.Life.ArrivalMs > 1 {
+			turn = 1
+		}
+		arrivals[turn], ends[turn] = append(arrivals[turn], r.Life.ArrivalMs), append(ends[turn], r.Life.LastTokenMs)
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	if len(arrivals[0]) != 3 || len(arrivals[1]) != 3 || slices.Min(arrivals[1]) < slices.Max(ends[0]) || slices.Max(arrivals[1])-slices.Min(arrivals[1]) > 1 {
+		t.Errorf("prompts arrive at %v, and end at %v", arrivals, ends)
+	}
+}
+
+// A server that answers before the end of the request is known to the proxy is heard to its end.
+func TestAServerThatAnswersAtOnce(t *testing.T) {
+	w := newWorld(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		for range 3 {
+			fmt.Fprint(w, "data: {\"choices\":[{\"text\":\"x\"}]}\n\n")
+			w.(http.Flusher).Flush()
+			time.Sleep(2 * time.Millisecond)
+		}
+	}, nil)
+	var clients sync.WaitGroup
+	for range 8 {
+		clients.Go(func() {
+			for range 100 {
+				answer, err := w.client.Post(w.front.URL+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"hi"}`))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				text, err := io.ReadAll(answer.Body)
+				answer.Body.Close()
+				if err != nil || strings.Count(string(text), "data: ") != 3 {
+					t.Errorf("the client sees %q: %v", text, err)
+					return
+				}
+			}
+		})
+	}
+	clients.Wait()
+	if c := w.stop(); c.Recorded != 800 || c.Cut != 0 {
+		t.Errorf("%+v", c)
 	}
 }

@@ -84,14 +84,14 @@ func (r *recorder) addEvent(ctx context.Context, e *event) bool {
 
 func (r *recorder) describeAll() {
 	for x := range r.exchanges {
-		if e := r.describe(x); e != nil {
+		for _, e := range r.describe(x) {
 			r.events <- e
 		}
 	}
 }
 
-// describe makes the record of an exchange and counts it; nil if there is nothing to record.
-func (r *recorder) describe(x *exchange) *event {
+// describe makes the records of an exchange and counts it; none if there is nothing to record.
+func (r *recorder) describe(x *exchange) []*event {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	defer x.giveUp(errors.New("recorded")) // whoever still reads the request finds nothing to add to
@@ -109,20 +109,22 @@ func (r *recorder) describe(x *exchange) *event {
 	if x.ended.IsZero() {
 		x.ended = time.Now()
 	}
-	e, output, err := r.describer.describe(x)
+	events, prompts, err := r.describer.describe(x)
 	switch {
 	case err != nil:
 		r.counts.droppedUnread.Add(1)
 		r.warn(fmt.Errorf("request %s is not recorded: %w", x.id, err))
 		return nil
-	case !output:
+	case len(events) == 0:
 		r.counts.failed.Add(1)
 		return nil
 	}
+	r.counts.further.Add(int64(prompts - 1))
+	r.counts.failed.Add(int64(prompts - len(events)))
 	if !x.whole || x.aborted || x.answer.broken {
-		r.counts.cut.Add(1)
+		r.counts.cut.Add(int64(len(events)))
 	}
-	return e
+	return events
 }
 
 // writeAll writes records until there are no more.

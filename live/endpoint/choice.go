@@ -148,7 +148,7 @@ func (c *choice) next(ctx context.Context) (realtime.Progress, error) {
 // end tells of the end of a request.
 func (c *choice) end(p *realtime.Progress) {
 	c.ended = true
-	c.meter.ended(p.Record, c.finish(int(p.Record.Life.Tokens)))
+	c.meter.ended(p, c.finish(int(p.Record.Life.Tokens)))
 	if e := c.exchange; e.server.opt.Served != nil {
 		e.server.opt.Served(Served{ID: c.id, Session: e.session, Record: *p.Record})
 	}

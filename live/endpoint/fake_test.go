@@ -59,7 +59,8 @@ func (d *fakeDeployment) last() simcore.OnlineRequest {
 func (d *fakeDeployment) Snapshot() realtime.Snapshot {
 	return realtime.Snapshot{
 		NowMs: 5000, PromptTokens: 200, CachedTokens: 50, OutputTokens: 70, Kept: 3,
-		Workers:  []simcore.OnlineWorker{{Running: 4, Waiting: 2, HeldBlocks: 25, CachedBlocks: 50, TotalBlocks: 100, Preemptions: 6}, {Worker: 1, TotalBlocks: 100}},
+		Workers:  []simcore.OnlineWorker{{Running: 4, Waiting: 2, HeldBlocks: 25, CachedBlocks: 50, TotalBlocks: 100, Preemptions: 6}, {Worker: 1, Seat: 1, TotalBlocks: 100}},
+		Pools:    []simcore.OnlinePool{{Ready: 2, Starting: 1}},
 		Lateness: realtime.Lateness{Events: 10, Sum: 20 * time.Millisecond, P50: time.Millisecond, P99: 4 * time.Millisecond, Max: 5 * time.Millisecond},
 	}
 }
@@ -96,7 +97,7 @@ func (s *fakeStream) Next(ctx context.Context) (realtime.Progress, error) {
 	case <-s.d.closed:
 		return realtime.Progress{}, realtime.ErrClosed
 	case <-s.given:
-		return realtime.Progress{Ended: true, AtMs: s.ms(time.Now()), Record: s.record(engine.State(100))}, nil
+		return realtime.Progress{Seat: s.d.worker, Ended: true, AtMs: s.ms(time.Now()), Record: s.record(engine.State(100))}, nil
 	case <-timer.C:
 	}
 	if s.d.state != engine.Completed {
@@ -106,7 +107,7 @@ func (s *fakeStream) Next(ctx context.Context) (realtime.Progress, error) {
 	if s.d.between > 0 {
 		come = min(s.r.Output, 1+int(time.Since(s.at(0))/s.d.between))
 	}
-	p := realtime.Progress{Tokens: come - s.told, Cached: s.r.Input / 2, Worker: s.d.worker, FirstMs: s.ms(s.at(s.told)), AtMs: s.ms(s.at(come - 1))}
+	p := realtime.Progress{Tokens: come - s.told, Cached: s.r.Input / 2, Seat: s.d.worker, FirstMs: s.ms(s.at(s.told)), AtMs: s.ms(s.at(come - 1))}
 	s.told = come
 	if come == s.r.Output {
 		p.Ended, p.Record = true, s.record(engine.Completed)

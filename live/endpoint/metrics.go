@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 
 	"github.com/servegrid/servegrid/live/endpoint/fault"
 	"github.com/servegrid/servegrid/live/realtime"
-	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/planner"
 	"github.com/servegrid/servegrid/simcore/engine"
 )
 
@@ -21,11 +22,14 @@ import (
 type metrics struct {
 	registry *prometheus.Registry
 	faults   *prometheus.CounterVec
-	// engines are those of the workers that make tokens; realMs is how many real ms a simulated one takes.
-	engines []*engineMeters
-	realMs  float64
+	realMs   float64 // how many real ms a simulated one takes
 	// open counts the requests that are under way.
 	open atomic.Int64
+	// newEngine makes the meters of the worker that makes tokens at a seat.
+	newEngine func(seat int) *engineMeters
+
+	mu      sync.RWMutex    // guards what follows
+	engines []*engineMeters // by seat
 }
 
 // engineMeters are what is counted of the requests of a worker. What an engine does not have is nil.
@@ -57,11 +61,32 @@ func newMetrics(s *Server) *metrics {
 	into := prometheus.WrapRegistererWith(prometheus.Labels{"model_name": s.opt.Models[0]}, m.registry)
 	stages := s.opt.Config.Stages()
 	if stages[0].Engine.Type == engine.TypeSGLang {
-		m.engines = sglangMetrics(into, s, stages)
+		m.newEngine = sglangMetrics(into, s, stages)
 	} else {
-		m.engines = vllmMetrics(into, s, stages)
+		m.newEngine = vllmMetrics(into, s, stages)
+	}
+	m.engine(stages[len(stages)-1].Workers - 1)
+	if s.opt.Planner != nil {
+		m.registry.MustRegister(newPlannerCollector(s.opt.Planner))
 	}
 	return m
+}
+
+// engine returns the meters of the worker that makes tokens at a seat; those of the first one for a worker that is not known.
+func (m *metrics) engine(seat int) *engineMeters {
+	seat = max(seat, 0)
+	m.mu.RLock()
+	known := m.engines
+	m.mu.RUnlock()
+	if seat < len(known) {
+		return known[seat]
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for len(m.engines) <= seat {
+		m.engines = append(m.engines, m.newEngine(len(m.engines)))
+	}
+	return m.engines[seat]
 }
 
 // named makes metrics whose names begin with that of an engine, with the labels that tell its workers apart.
@@ -84,15 +109,6 @@ func (n named) histograms(into prometheus.Registerer, name, help string, buckets
 
 func (n named) desc(name, help string, more ...string) *prometheus.Desc {
 	return prometheus.NewDesc(n.engine+name, help, slices.Concat(n.labels, more), nil)
-}
-
-// makers are the workers that make tokens: those of the last pool. first is the number of the first of them among all workers.
-func makers(stages []simcore.Pool) (first, count int) {
-	last := len(stages) - 1
-	for _, pool := range stages[:last] {
-		first += pool.Workers
-	}
-	return first, stages[last].Workers
 }
 
 func (m *metrics) handler() http.Handler {
@@ -118,7 +134,7 @@ func (m *meter) came(p *realtime.Progress, input int) {
 	if p.Tokens == 0 {
 		return
 	}
-	e := m.of(p.Worker)
+	e := m.metrics.engine(p.Seat)
 	if m.tokens == 0 {
 		e.promptTokens.Add(float64(input))
 		e.cachedTokens.Add(float64(p.Cached))
@@ -148,19 +164,12 @@ func (m *meter) between(e *engineMeters, p *realtime.Progress) {
 	}
 }
 
-// of returns the meters of a worker; those of the first one for a worker that is not known.
-func (m *meter) of(worker int) *engineMeters {
-	if worker < 0 || worker >= len(m.metrics.engines) {
-		worker = 0
-	}
-	return m.metrics.engines[worker]
-}
-
 func (m *meter) seconds(simulatedMs float64) float64 { return simulatedMs * m.metrics.realMs / 1000 }
 
 // ended counts the end of a request.
-func (m *meter) ended(r *simcore.RequestRecord, finish string) {
-	life, e := &r.Life, m.of(int(r.Life.Worker))
+func (m *meter) ended(p *realtime.Progress, finish string) {
+	r, e := p.Record, m.metrics.engine(p.Seat)
+	life := &r.Life
 	switch life.State {
 	case engine.Completed:
 	case engine.Rejected, engine.Failed:
@@ -195,14 +204,15 @@ type ownCollector struct{ server *Server }
 
 var (
 	openRequests  = prometheus.NewDesc("servegrid_open_requests", "Requests that are under way.", nil, nil)
-	keptRequests  = prometheus.NewDesc("servegrid_router_requests", "Requests that wait in the router.", nil, nil)
+	keptRequests  = prometheus.NewDesc("servegrid_router_requests", "Requests that wait in the router, or for a worker to be ready.", nil, nil)
 	simulatedTime = prometheus.NewDesc("servegrid_simulated_seconds_total", "Simulated time since the start.", nil, nil)
+	poolWorkers   = prometheus.NewDesc("servegrid_workers", "Workers by pool and state: ready ones take requests, draining ones finish those that they have.", []string{"pool", "state"}, nil)
 	lateEvents    = prometheus.NewDesc("servegrid_lateness_seconds", "How long after their time tokens were told. Much of it says that the machine is too slow.", nil, nil)
 )
 
 // Describe is as Prometheus wants it.
 func (c *ownCollector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{openRequests, keptRequests, simulatedTime, lateEvents} {
+	for _, d := range []*prometheus.Desc{openRequests, keptRequests, simulatedTime, poolWorkers, lateEvents} {
 		to <- d
 	}
 }
@@ -214,6 +224,15 @@ func (c *ownCollector) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(openRequests, prometheus.GaugeValue, float64(c.server.metrics.open.Load()))
 	to <- prometheus.MustNewConstMetric(keptRequests, prometheus.GaugeValue, float64(snapshot.Kept))
 	to <- prometheus.MustNewConstMetric(simulatedTime, prometheus.CounterValue, snapshot.NowMs/1000)
+	names := planner.PoolNames(c.server.opt.Config)
+	for i, pool := range snapshot.Pools {
+		for _, state := range []struct {
+			name    string
+			workers int
+		}{{"ready", pool.Ready}, {"starting", pool.Starting}, {"draining", pool.Draining}} {
+			to <- prometheus.MustNewConstMetric(poolWorkers, prometheus.GaugeValue, float64(state.workers), names[i], state.name)
+		}
+	}
 	to <- prometheus.MustNewConstSummary(lateEvents, uint64(late.Events), late.Sum.Seconds(),
 		map[float64]float64{0.5: late.P50.Seconds(), 0.99: late.P99.Seconds(), 1: late.Max.Seconds()})
 }

@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"io"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/servegrid/servegrid/live/realtime"
+	"github.com/servegrid/servegrid/planner"
+	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/engine"
 )
 
@@ -160,5 +163,124 @@ func TestMetricsLint(t *testing.T) {
 		if !strings.HasPrefix(p.Metric, "vllm:") || !strings.Contains(p.Text, "should not contain ':'") {
 			t.Errorf("%s: %s", p.Metric, p.Text)
 		}
+	}
+}
+
+// A worker keeps its number, whatever workers come: those of the start are numbered pool by pool.
+func TestVLLMEngineNumbers(t *testing.T) {
+	one := []simcore.Pool{{Workers: 2}}
+	two := []simcore.Pool{{Workers: 2}, {Workers: 3}}
+	for _, c := range []struct {
+		stages []simcore.Pool
+		pool   int
+		want   []int // by seat
+	}{
+		{one, 0, []int{0, 1, 2, 3, 4}},
+		{two, 0, []int{0, 1, 5, 7, 9}},
+		{two, 1, []int{2, 3, 4, 6, 8}},
+	} {
+		for seat, want := range c.want {
+			if got := vllmEngine(c.stages, c.pool, seat); got != want {
+				t.Errorf("pool %d of %d, seat %d: number %d, want %d", c.pool, len(c.stages), seat, got, want)
+			}
+		}
+	}
+}
+
+// toldPlanner is a planner in some state.
+type toldPlanner struct {
+	policy planner.Policy
+	state  planner.OnlineState
+}
+
+func (p toldPlanner) Policy() planner.Policy     { return p.policy }
+func (p toldPlanner) State() planner.OnlineState { return p.state }
+
+func TestPlannerMetrics(t *testing.T) {
+	unknown := planner.Load{DurationSeconds: math.NaN(), Requests: math.NaN(), InputTokens: math.NaN(), OutputTokens: math.NaN(), TTFTMs: math.NaN(), ITLMs: math.NaN()}
+	state := planner.OnlineState{
+		Ticks:    7,
+		Observed: planner.Load{DurationSeconds: 60, Requests: 90, InputTokens: 1000, OutputTokens: 50, TTFTMs: 300, ITLMs: 12}, Predicted: unknown,
+		LoadReason: "scale_up",
+		Latest: planner.Tick{GPUHours: 1.5, Pools: []planner.PoolTick{
+			{Ready: 2, Workers: []planner.WorkerTick{{Worker: 4, QueuedPrefillTokens: 11}}},
+			{Ready: 3, Starting: 1, Workers: []planner.WorkerTick{{Worker: 4, QueuedDecodeKVTokens: 12, DecodeKVTokens: 13}}},
+		}},
+		Pools: []planner.OnlinePool{
+			{Name: "prefill", Wanted: 2, EstimatedTTFTMs: 250, EstimatedITLMs: math.NaN(), RequestsPerSecond: math.NaN()},
+			{Name: "decode", Wanted: 4, EstimatedTTFTMs: math.NaN(), EstimatedITLMs: 14, RequestsPerSecond: 2.5, ScaleUps: 5, ScaleDowns: 2, Added: 6, Removed: 3},
+		},
+	}
+	alone := state
+	alone.Latest.Pools, alone.Pools = []planner.PoolTick{{Ready: 3, Starting: 1}}, []planner.OnlinePool{{Name: "agg", Wanted: 5, EstimatedTTFTMs: 250, EstimatedITLMs: 14, RequestsPerSecond: 2}}
+	for _, c := range []struct {
+		name       string
+		told       toldPlanner
+		want, none []string
+	}{
+		{"dynamo", toldPlanner{planner.PolicyDynamo, state}, []string{
+			`servegrid_planner_ticks_total 7`,
+			`servegrid_planner_decisions_total{direction="up",pool="decode"} 5`,
+			`servegrid_planner_decisions_total{direction="down",pool="decode"} 2`,
+			`servegrid_workers_added_total{pool="decode"} 6`,
+			`servegrid_workers_removed_total{pool="decode"} 3`,
+			`servegrid_workers{pool="agg",state="starting"} 1`, // as the deployment says
+			`dynamo_planner_num_prefill_replicas 2`,
+			`dynamo_planner_num_decode_replicas 3`,
+			`dynamo_planner_predicted_num_prefill_replicas 2`,
+			`dynamo_planner_predicted_num_decode_replicas 4`,
+			`dynamo_planner_observed_requests_per_second 1.5`,
+			`dynamo_planner_observed_input_sequence_tokens 1000`,
+			`dynamo_planner_observed_ttft_ms 300`,
+			`dynamo_planner_estimated_ttft_ms 250`,
+			`dynamo_planner_estimated_itl_ms 14`,
+			`dynamo_planner_engine_decode_capacity_requests_per_second 2.5`,
+			`dynamo_planner_gpu_hours 1.5`,
+			`dynamo_planner_load_scaling_decision{dynamo_planner_load_scaling_decision="scale_up"} 1`,
+			`dynamo_planner_load_scaling_decision{dynamo_planner_load_scaling_decision="no_change"} 0`,
+			`dynamo_planner_throughput_scaling_decision{dynamo_planner_throughput_scaling_decision="unset"} 1`,
+			`dynamo_planner_engine_queued_prefill_tokens{dp_rank="0",worker_id="prefill-4"} 11`,
+			`dynamo_planner_engine_inflight_decode_kv_tokens{dp_rank="0",worker_id="decode-4"} 13`,
+		}, []string{"dynamo_planner_predicted_requests_per_second ", "dynamo_planner_engine_prefill_capacity_requests_per_second ", "kube_"}},
+		{"one pool", toldPlanner{planner.PolicyDynamo, alone}, []string{
+			`dynamo_planner_num_decode_replicas 3`,
+			`dynamo_planner_engine_decode_capacity_requests_per_second 2`,
+		}, []string{"dynamo_planner_num_prefill_replicas "}},
+		{"target tracking", toldPlanner{planner.PolicyTargetTracking, alone}, []string{
+			`kube_horizontalpodautoscaler_status_current_replicas{horizontalpodautoscaler="agg"} 4`,
+			`kube_horizontalpodautoscaler_status_desired_replicas{horizontalpodautoscaler="agg"} 5`,
+		}, []string{"dynamo_"}},
+		{"before the first tick", toldPlanner{planner.PolicyDynamo, planner.OnlineState{Pools: alone.Pools}}, []string{`servegrid_planner_ticks_total 0`}, []string{"dynamo_"}},
+	} {
+		w := newWorld(t, newFake(0, 0), func(o *Options) { o.Planner = c.told })
+		got := scrape(t, w)
+		for _, want := range c.want {
+			if !strings.Contains(got, "\n"+want+"\n") {
+				t.Errorf("%s: no %s in\n%s", c.name, want, aboutLike(got, want))
+			}
+		}
+		for _, none := range c.none {
+			if strings.Contains(got, "\n"+none) {
+				t.Errorf("%s: there is %s", c.name, none)
+			}
+		}
+		problems, err := testutil.GatherAndLint(w.server.metrics.registry)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		for _, p := range problems {
+			if strings.HasPrefix(p.Metric, "servegrid_") {
+				t.Errorf("%s: %s: %s", c.name, p.Metric, p.Text)
+			}
+		}
+	}
+}
+
+// A worker that came later has its counters before it has done anything.
+func TestMetricsOfNewWorkers(t *testing.T) {
+	w := newWorld(t, newFake(0, 0), nil) // of one worker, and there are two
+	scrape(t, w)
+	if got, want := scrape(t, w), `vllm:generation_tokens_total{engine="1",model_name="m"} 0`; !strings.Contains(got, "\n"+want+"\n") {
+		t.Errorf("no %s in\n%s", want, aboutLike(got, want))
 	}
 }

@@ -51,6 +51,8 @@ type Options struct {
 	ReadTimeout time.Duration
 	// WriteTimeout is how long a client may take to read what was sent until it counts as gone; 0 means 30 s.
 	WriteTimeout time.Duration
+	// Planner is what changes the number of workers; nil is nothing.
+	Planner Planner
 	// Served, when set, hears of each request that the deployment has served, rejected or given up, from several goroutines.
 	Served func(Served)
 	// ErrorLog hears of connections that cannot be accepted and of defects; nil is nobody.

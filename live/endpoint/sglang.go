@@ -16,7 +16,7 @@ var (
 	sglangRequest    = []float64{.1, .2, .4, .6, .8, 1, 2, 4, 6, 8, 10, 20, 40, 60, 80, 100, 200, 400, 800}
 )
 
-// sglang names the metrics; the labels are the kind of the pool and the worker's number in it.
+// sglang names the metrics; the labels are the kind of the pool and the worker's seat in it.
 var sglang = named{"sglang:", []string{"engine_type", "dp_rank"}}
 
 // sglangEngineType is what SGLang calls the workers of a pool.
@@ -30,8 +30,8 @@ func sglangEngineType(pool, pools int) string {
 	return "decode"
 }
 
-// sglangMetrics registers metrics with the names of SGLang.
-func sglangMetrics(into prometheus.Registerer, s *Server, stages []simcore.Pool) []*engineMeters {
+// sglangMetrics registers metrics with the names of SGLang, and returns what makes those of a worker that makes tokens.
+func sglangMetrics(into prometheus.Registerer, s *Server, stages []simcore.Pool) (newEngine func(seat int) *engineMeters) {
 	lengths := tokenBuckets(s.limit)
 	var (
 		prompt     = sglang.counters(into, "prompt_tokens_total", "Prompt tokens of requests whose first token has come.")
@@ -47,12 +47,11 @@ func sglangMetrics(into prometheus.Registerer, s *Server, stages []simcore.Pool)
 		outputs    = sglang.histograms(into, "generation_tokens_histogram", "Tokens that a request generated.", lengths)
 	)
 	kind := sglangEngineType(len(stages)-1, len(stages))
-	_, count := makers(stages)
-	engines := make([]*engineMeters, count)
-	for i := range engines {
-		labels := []string{kind, label(i)}
+	into.MustRegister(newSGLangState(s, stages))
+	return func(seat int) *engineMeters {
+		labels := []string{kind, label(seat)}
 		all, gone := ended.WithLabelValues(labels...), aborted.WithLabelValues(labels...)
-		engines[i] = &engineMeters{
+		return &engineMeters{
 			promptTokens: prompt.WithLabelValues(labels...), cachedTokens: cached.WithLabelValues(labels...), outputTokens: generation.WithLabelValues(labels...),
 			finished: func(reason string) {
 				all.Inc()
@@ -64,20 +63,17 @@ func sglangMetrics(into prometheus.Registerer, s *Server, stages []simcore.Pool)
 			prompt: prompts.WithLabelValues(labels...), generation: outputs.WithLabelValues(labels...),
 		}
 	}
-	into.MustRegister(newSGLangState(s, stages, engines))
-	return engines
 }
 
 // sglangState collects how the workers are.
 type sglangState struct {
-	server  *Server
-	stages  []simcore.Pool
-	engines []*engineMeters
+	server *Server
+	stages []simcore.Pool
 	running, queued, used, usage, size,
 	throughput, hitRate, retracted, retractions *prometheus.Desc
 
 	mu     sync.Mutex
-	recent []recentWork // of each worker
+	recent map[[2]int]*recentWork // of each worker, by pool and seat
 }
 
 // recentWork is what a worker did in the latest interval of a second or more between two looks.
@@ -88,9 +84,9 @@ type recentWork struct {
 	retracted           int64
 }
 
-func newSGLangState(s *Server, stages []simcore.Pool, engines []*engineMeters) *sglangState {
+func newSGLangState(s *Server, stages []simcore.Pool) *sglangState {
 	return &sglangState{
-		server: s, stages: stages, engines: engines,
+		server: s, stages: stages, recent: map[[2]int]*recentWork{},
 		running:     sglang.desc("num_running_reqs", "Requests that run on a worker."),
 		queued:      sglang.desc("num_queue_reqs", "Requests that wait at a worker."),
 		used:        sglang.desc("num_used_tokens", "Tokens whose KV cache requests hold."),
@@ -119,12 +115,12 @@ func (v *sglangState) Collect(to chan<- prometheus.Metric) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for i, w := range snapshot.Workers {
+	for _, w := range snapshot.Workers {
 		kind := sglangEngineType(w.Pool, len(v.stages))
 		send := func(d *prometheus.Desc, kindOf prometheus.ValueType, value float64) {
-			to <- prometheus.MustNewConstMetric(d, kindOf, value, kind, label(w.Worker))
+			to <- prometheus.MustNewConstMetric(d, kindOf, value, kind, label(w.Seat))
 		}
-		recent := v.lookAt(i, w)
+		recent := v.lookAt(w)
 		send(v.running, prometheus.GaugeValue, float64(w.Running))
 		send(v.queued, prometheus.GaugeValue, float64(w.Waiting))
 		send(v.used, prometheus.GaugeValue, float64(w.HeldBlocks*v.server.block))
@@ -138,16 +134,17 @@ func (v *sglangState) Collect(to chan<- prometheus.Metric) {
 }
 
 // lookAt brings what a worker did recently up to date, unless that was less than a second ago.
-func (v *sglangState) lookAt(i int, w simcore.OnlineWorker) *recentWork {
-	for len(v.recent) <= i {
-		v.recent = append(v.recent, recentWork{at: time.Now()})
+func (v *sglangState) lookAt(w simcore.OnlineWorker) *recentWork {
+	at := [2]int{w.Pool, w.Seat}
+	if v.recent[at] == nil {
+		v.recent[at] = &recentWork{at: time.Now()}
 	}
-	r := &v.recent[i]
+	r := v.recent[at]
 	now := time.Now()
 	if seconds := now.Sub(r.at).Seconds(); seconds >= 1 {
 		tokens := int64(0)
-		if w.Pool == len(v.stages)-1 && w.Worker < len(v.engines) {
-			tokens = v.engines[w.Worker].output.Load()
+		if w.Pool == len(v.stages)-1 {
+			tokens = v.server.metrics.engine(w.Seat).output.Load()
 		}
 		r.perSecond, r.retracted = float64(tokens-r.tokens)/seconds, w.Preemptions-r.preemptions
 		r.at, r.tokens, r.preemptions = now, tokens, w.Preemptions

@@ -13,11 +13,26 @@ var (
 	vllmRequest    = []float64{.3, .5, .8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680}
 )
 
-// vllm names the metrics; engine is the number of a worker, prefill workers first.
+// vllm names the metrics; engine is the number of a worker.
 var vllm = named{"vllm:", []string{"engine"}}
 
-// vllmMetrics registers metrics with the names of vLLM.
-func vllmMetrics(into prometheus.Registerer, s *Server, stages []simcore.Pool) []*engineMeters {
+// vllmEngine numbers the seat of a worker: those of the first workers, prefill workers first, then those of the pools in turn.
+func vllmEngine(stages []simcore.Pool, pool, seat int) int {
+	first, all := 0, 0
+	for i, p := range stages {
+		if i < pool {
+			first += p.Workers
+		}
+		all += p.Workers
+	}
+	if seat < stages[pool].Workers {
+		return first + seat
+	}
+	return all + len(stages)*(seat-stages[pool].Workers) + pool
+}
+
+// vllmMetrics registers metrics with the names of vLLM, and returns what makes those of a worker that makes tokens.
+func vllmMetrics(into prometheus.Registerer, s *Server, stages []simcore.Pool) (newEngine func(seat int) *engineMeters) {
 	lengths := tokenBuckets(s.limit)
 	var (
 		prompt     = vllm.counters(into, "prompt_tokens_total", "Prompt tokens of requests whose first token has come.")
@@ -38,15 +53,13 @@ func vllmMetrics(into prometheus.Registerer, s *Server, stages []simcore.Pool) [
 		outputs    = vllm.histograms(into, "request_generation_tokens", "Tokens that a request generated.", lengths)
 	)
 	into.MustRegister(newVLLMState(s, stages))
-	start, count := makers(stages)
-	engines := make([]*engineMeters, count)
-	for i := range engines {
-		name := label(start + i)
+	return func(seat int) *engineMeters {
+		name := label(vllmEngine(stages, len(stages)-1, seat))
 		finished := success.MustCurryWith(prometheus.Labels{"engine": name})
 		for _, reason := range []string{"stop", "length", reasonAbort, reasonError} {
 			finished.WithLabelValues(reason)
 		}
-		engines[i] = &engineMeters{
+		return &engineMeters{
 			promptTokens: prompt.WithLabelValues(name), cachedTokens: hits.WithLabelValues(name), queries: queries.WithLabelValues(name), outputTokens: generation.WithLabelValues(name),
 			finished:   func(reason string) { finished.WithLabelValues(reason).Inc() },
 			firstToken: first.WithLabelValues(name), betweenTokens: both{between.WithLabelValues(name), between2.WithLabelValues(name)}, meanBetween: mean.WithLabelValues(name),
@@ -54,7 +67,6 @@ func vllmMetrics(into prometheus.Registerer, s *Server, stages []simcore.Pool) [
 			prompt: prompts.WithLabelValues(name), generation: outputs.WithLabelValues(name),
 		}
 	}
-	return engines
 }
 
 // both are two histograms of the same.
@@ -69,13 +81,14 @@ func (b both) Observe(v float64) {
 // vllmState collects how the workers are.
 type vllmState struct {
 	server                                   *Server
+	stages                                   []simcore.Pool
 	running, waiting, usage, oldUsage, evict *prometheus.Desc
 	config                                   *prometheus.Desc
 }
 
 func newVLLMState(s *Server, stages []simcore.Pool) *vllmState {
 	return &vllmState{
-		server:   s,
+		server: s, stages: stages,
 		running:  vllm.desc("num_requests_running", "Requests that run on a worker."),
 		waiting:  vllm.desc("num_requests_waiting", "Requests that wait at a worker."),
 		usage:    vllm.desc("kv_cache_usage_perc", "Share of the KV cache that requests hold; 1 is all of it."),
@@ -94,9 +107,13 @@ func (v *vllmState) Describe(to chan<- *prometheus.Desc) {
 
 // Collect is as Prometheus wants it.
 func (v *vllmState) Collect(to chan<- prometheus.Metric) {
-	for i, w := range v.server.opt.Deployment.Snapshot().Workers {
+	for _, w := range v.server.opt.Deployment.Snapshot().Workers {
+		name := label(vllmEngine(v.stages, w.Pool, w.Seat))
+		if w.Pool == len(v.stages)-1 {
+			v.server.metrics.engine(w.Seat) // its counters are there before it has done anything
+		}
 		send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, more ...string) {
-			to <- prometheus.MustNewConstMetric(d, kind, value, append([]string{label(i)}, more...)...)
+			to <- prometheus.MustNewConstMetric(d, kind, value, append([]string{name}, more...)...)
 		}
 		used := usage(w)
 		send(v.running, prometheus.GaugeValue, float64(w.Running))

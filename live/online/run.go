@@ -1,5 +1,7 @@
-// Package online replays a workload through a simulated deployment in real time, in this process: requests arrive when the clock
-// says so, and what they wait for is told when it has come. It is what an endpoint would do, without HTTP in between.
+// Package online replays a workload through a simulated deployment in real time, in this process: requests are sent when the clock
+// says so, and what they wait for is told when it has come. It is what an endpoint would do, without HTTP in between, and without
+// what a busy machine does to the times: simulated time stands still until what is due has been sent, so that the requests fare as
+// in a simulation without a clock.
 //
 // Read run.go for a run and its report, target.go for what a request is to the deployment.
 package online
@@ -55,16 +57,18 @@ func Run(ctx context.Context, cfg simcore.Config, w *workload.Workload, opt Opti
 	}
 	served := cfg
 	served.AgentX = simcore.DefaultAgentX() // the scenario is about who sends requests
-	deployment, err := realtime.New(served, realtime.Options{Speedup: opt.Speedup, MaxRequests: max(1, min(2*w.Requests(), mostRequests))})
+	deployment, err := realtime.Prepare(served, realtime.Options{
+		Speedup: opt.Speedup, MaxRequests: max(1, min(2*w.Requests(), mostRequests)), Led: true,
+	})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = deployment.Close() }()
-	to := newTarget(deployment, w, opt.Speedup)
+	to := newTarget(deployment, w)
 	run, err := replay.Run(ctx, replay.Options{
 		Target: to, Config: cfg, Workload: w, Blocks: true, ClockRate: opt.Speedup, Sent: opt.Sent, Ended: opt.Ended,
 		Began: func(started time.Time) {
-			to.beganMs = float64(started.Sub(to.zero)) / float64(time.Millisecond) * opt.Speedup
+			deployment.Start(started)
 			if opt.Began != nil {
 				opt.Began(started)
 			}
@@ -98,7 +102,7 @@ func summarise(cfg simcore.Config, w *workload.Workload, run *live.Run, to *targ
 	}
 	out := &Outcome{Lateness: snapshot.Lateness, Interrupted: run.Interrupted}
 	for i := range run.Records {
-		q := measured(w, &run.Records[i], to.records[run.Records[i].Call.Number], to.beganMs)
+		q := measured(w, &run.Records[i], to.records[run.Records[i].Call.Number])
 		q.Play = run.Play(&run.Records[i])
 		m.Requests, out.Records = append(m.Requests, q), append(out.Records, q.RequestRecord)
 		m.EndMs = max(m.EndMs, run.Records[i].EndMs)
@@ -115,34 +119,19 @@ func summarise(cfg simcore.Config, w *workload.Workload, run *live.Run, to *targ
 }
 
 // measured is a request with its simulated life, which is nil when it never came to the deployment.
-func measured(w *workload.Workload, r *live.Record, life *simcore.RequestRecord, beganMs float64) simcore.MeasuredRequest {
+func measured(w *workload.Workload, r *live.Record, life *simcore.RequestRecord) simcore.MeasuredRequest {
 	q := simcore.MeasuredRequest{Number: r.Call.Number, Cancelled: r.Cancelled}
 	if life == nil {
 		q.Life = engine.Request{
-			Input: int32(r.Call.Input), Output: int32(r.Call.Output), Worker: -1, State: engine.Failed, ArrivalMs: r.SentMs + beganMs, RoutedMs: engine.Never,
+			Input: int32(r.Call.Input), Output: int32(r.Call.Output), Worker: -1, State: engine.Failed, ArrivalMs: r.SentMs, RoutedMs: engine.Never,
 			AdmittedMs: engine.Never, FirstTokenMs: engine.Never, SecondTokenMs: engine.Never, LastTokenMs: engine.Never,
 		}
 	} else {
 		q.RequestRecord = *life
 	}
-	rebase(&q.RequestRecord, beganMs)
-	q.LagMs = max(0, q.Life.ArrivalMs-r.ScheduledMs)
+	q.LagMs = max(0, r.SentMs-r.ScheduledMs)
 	q.Request, q.Turn, q.WarmUp = r.Call.Request, r.Call.Turn, r.Phase == live.PhaseWarmUp
 	q.Session = w.SessionOf(r.Call.Request)
 	q.Life.Number = int32(r.Call.Request)
 	return q
-}
-
-// rebase makes the times of a life count from when the run began.
-func rebase(r *simcore.RequestRecord, beganMs float64) {
-	q := &r.Life
-	times := []*float64{&q.ArrivalMs, &q.RoutedMs, &q.AdmittedMs, &q.FirstTokenMs, &q.SecondTokenMs, &q.LastTokenMs}
-	if h := r.Handoff; h != nil {
-		times = append(times, &h.SourceHeldMs, &h.DestinationReservedMs, &h.ActivatedMs, &h.DecodeAdmittedMs, &h.SourceReleasedMs)
-	}
-	for _, t := range times {
-		if *t != engine.Never {
-			*t -= beganMs
-		}
-	}
 }

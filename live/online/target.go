@@ -2,8 +2,8 @@ package online
 
 import (
 	"context"
+	"errors"
 	"sync"
-	"time"
 
 	"github.com/servegrid/servegrid/live"
 	"github.com/servegrid/servegrid/live/realtime"
@@ -16,105 +16,108 @@ import (
 type target struct {
 	deployment *realtime.Deployment
 	workload   *workload.Workload
-	rate       float64   // simulated ms in a real one
-	zero       time.Time // when the deployment's time was 0
-	beganMs    float64   // when the run began, in simulated ms
 
 	mu      sync.Mutex
+	streams map[int32]*realtime.Stream       // of calls whose end is not settled, by number
 	records map[int32]*simcore.RequestRecord // of calls that have ended, by number
 }
 
-func newTarget(d *realtime.Deployment, w *workload.Workload, rate float64) *target {
-	t := &target{deployment: d, workload: w, rate: rate, records: map[int32]*simcore.RequestRecord{}}
-	now := time.Now()
-	t.zero = now.Add(-t.real(d.NowMs()))
-	return t
+func newTarget(d *realtime.Deployment, w *workload.Workload) *target {
+	return &target{deployment: d, workload: w, streams: map[int32]*realtime.Stream{}, records: map[int32]*simcore.RequestRecord{}}
 }
-
-// real is how long simulated ms take.
-func (t *target) real(ms float64) time.Duration {
-	return time.Duration(ms / t.rate * float64(time.Millisecond))
-}
-
-// at is a simulated time of the deployment.
-func (t *target) at(ms float64) time.Time { return t.zero.Add(t.real(ms)) }
 
 // Send submits a call and tells what comes of it.
 func (t *target) Send(ctx context.Context, call *live.Call, event func(live.Event)) error {
 	return t.Submit(call)(ctx, event)
 }
 
-// Submit lets a call arrive when it was due, if that is not simulated yet, and as soon as it can otherwise.
+// Submit lets a call arrive when it was due, however late it is. The run began when the deployment's time was 0.
 func (t *target) Submit(call *live.Call) (wait func(ctx context.Context, event func(live.Event)) error) {
 	stream, err := t.deployment.SubmitAt(simcore.OnlineRequest{
-		Input: call.Input, Output: call.Output, Blocks: call.Blocks, Session: call.Session, Hints: t.workload.Hints(call.Request),
-	}, t.beganMs+call.ScheduledMs)
+		Input: call.Input, Output: call.Output, Blocks: call.Blocks, Session: call.Session, Hints: t.workload.Hints(call.Request), Order: call.Order,
+	}, call.ScheduledMs)
 	if err != nil {
 		return func(context.Context, func(live.Event)) error {
 			return &live.Error{Kind: live.ErrOverloaded, Message: err.Error()}
 		}
 	}
+	t.mu.Lock()
+	t.streams[call.Number] = stream
+	t.mu.Unlock()
 	return func(ctx context.Context, event func(live.Event)) error { return t.follow(ctx, call, stream, event) }
 }
 
-// follow tells what comes of a call.
+// Settled lets the deployment go on after the end of a call.
+func (t *target) Settled(call *live.Call) {
+	t.mu.Lock()
+	stream := t.streams[call.Number]
+	delete(t.streams, call.Number)
+	t.mu.Unlock()
+	if stream != nil {
+		stream.Settled()
+	}
+}
+
+// Until lets the deployment go on until something is due.
+func (t *target) Until(ms float64) { t.deployment.Until(ms) }
+
+// follow tells what comes of a call. When ctx is done it gives the call up, and still tells its end.
 func (t *target) follow(ctx context.Context, call *live.Call, stream *realtime.Stream, event func(live.Event)) error {
+	waiting := ctx
 	for {
-		p, err := stream.Next(ctx)
+		p, err := stream.Next(waiting)
 		switch {
-		case err != nil && ctx.Err() != nil:
-			t.giveUp(call, stream)
-			return ctx.Err()
+		case err != nil && waiting.Err() != nil:
+			t.giveUp(ctx, stream)
+			waiting = context.WithoutCancel(ctx)
+			continue
 		case err != nil:
 			return &live.Error{Kind: live.ErrDropped, Message: err.Error()}
 		}
 		t.tell(&p, event)
 		if p.Ended {
-			return t.ended(call, &p, event)
+			return t.ended(ctx, call, &p, event)
 		}
 	}
 }
 
-// giveUp cancels a call, and waits for its end to keep what became of it.
-func (t *target) giveUp(call *live.Call, stream *realtime.Stream) {
-	stream.Cancel()
-	for {
-		p, err := stream.Next(context.Background())
-		if err != nil {
-			return
-		}
-		if p.Ended {
-			t.keep(call, p.Record)
-			return
-		}
+// giveUp cancels a call since the run is over.
+func (t *target) giveUp(ctx context.Context, stream *realtime.Stream) {
+	var over *live.GaveUp
+	if errors.As(context.Cause(ctx), &over) {
+		stream.CancelAt(over.AtMs)
+		return
 	}
+	stream.Cancel()
 }
 
 // tell tells of tokens: the first of those that came together by itself, since it is at another time than the last.
 func (t *target) tell(p *realtime.Progress, event func(live.Event)) {
 	tokens := p.Tokens
 	if tokens > 1 && p.FirstMs < p.AtMs {
-		event(live.Event{At: t.at(p.FirstMs), Tokens: 1})
+		event(live.Event{AtMs: p.FirstMs, Tokens: 1})
 		tokens--
 	}
 	if tokens > 0 {
-		event(live.Event{At: t.at(p.AtMs), Tokens: tokens})
+		event(live.Event{AtMs: p.AtMs, Tokens: tokens})
 	}
 }
 
 // ended keeps what became of a call, and says how long it was or why it failed.
-func (t *target) ended(call *live.Call, p *realtime.Progress, event func(live.Event)) error {
+func (t *target) ended(ctx context.Context, call *live.Call, p *realtime.Progress, event func(live.Event)) error {
 	t.keep(call, p.Record)
-	switch life := &p.Record.Life; life.State {
+	end, life := live.Event{AtMs: p.EndMs, Ended: true}, &p.Record.Life
+	if life.State == engine.Completed {
+		end.Usage = &live.Usage{Input: call.Input, Cached: int(reused(p.Record)), Output: int(life.Tokens)}
+	}
+	event(end)
+	switch life.State {
 	case engine.Completed:
-		at := p.AtMs
-		if life.Tokens > 0 {
-			at = life.LastTokenMs
-		}
-		event(live.Event{At: t.at(at), Usage: &live.Usage{Input: call.Input, Cached: int(reused(p.Record)), Output: int(life.Tokens)}})
 		return nil
 	case engine.Rejected:
 		return &live.Error{Kind: live.ErrRejected, Message: "it can never fit on a worker"}
+	case engine.Cancelled:
+		return ctx.Err()
 	}
 	return &live.Error{Kind: live.ErrServer, Message: "no decode worker can ever hold it"}
 }

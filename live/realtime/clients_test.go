@@ -17,7 +17,7 @@ import (
 func TestManyClients(t *testing.T) {
 	cfg := config()
 	cfg.Deployment.Workers, cfg.Engine.NumGPUBlocks = 3, 64
-	d := start(t, cfg, Options{Speedup: 100, MaxRequests: 100}, newRealClock())
+	d := start(t, cfg, Options{Speedup: 100, MaxRequests: 100}, newRealClock(time.Now()))
 	var clients sync.WaitGroup
 	for client := range 60 {
 		rng := rand.New(rand.NewPCG(1, uint64(client)))
@@ -90,7 +90,7 @@ func TestStreamsTellWhatIsSimulated(t *testing.T) {
 			if e.Ended {
 				want[number[e.Request]] = *e.Life
 			}
-		})
+		}, simcore.OnlineOptions{})
 		if err != nil {
 			rt.Fatal(err)
 		}

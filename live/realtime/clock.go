@@ -16,8 +16,8 @@ type realClock struct {
 	timer *time.Timer
 }
 
-func newRealClock() *realClock {
-	return &realClock{start: time.Now(), timer: time.NewTimer(0)}
+func newRealClock(start time.Time) *realClock {
+	return &realClock{start: start, timer: time.NewTimer(0)}
 }
 
 func (c *realClock) elapsed() time.Duration { return time.Since(c.start) }
@@ -39,7 +39,11 @@ func (d *Deployment) realTime(simulatedMs float64) time.Duration {
 	if ns >= 1<<62 {
 		return forever
 	}
-	return time.Duration(ns) + 1
+	at := time.Duration(ns) + 1
+	if d.simulatedMs(at) < simulatedMs { // by a rounding
+		at++
+	}
+	return at
 }
 
 // simulatedMs is the simulated time at a real one.

@@ -1,7 +1,8 @@
 // Package realtime lets a simulated deployment answer as time passes.
 //
 // Simulated time follows the clock and is never ahead of it: what happens is simulated at its exact time and told as soon as
-// that has come, so that a late timer delays what is told and nothing else.
+// that has come, so that a late timer delays what is told and nothing else. Who submits requests with their times may be late
+// too, where the simulation waits for them: see [Options].
 //
 // Read deployment.go for what a server sees, loop.go for the goroutine that simulates, stream.go for what a reader gets.
 package realtime
@@ -10,6 +11,7 @@ import (
 	"errors"
 	"math"
 	"sync"
+	"time"
 
 	"github.com/servegrid/servegrid/simcore"
 )
@@ -28,6 +30,13 @@ type Options struct {
 	Speedup float64
 	// MaxRequests is how many requests it holds at once; 0 means 16384.
 	MaxRequests int
+	// Led lets who submits requests lead the simulation, so that they arrive at their times however late they are submitted. It
+	// goes no further than Until says. At the end of each request it stops, before anything else happens at that time, until
+	// Settled of its stream is called: what was submitted by then may arrive at that very moment. Requests that end together are
+	// told of one after another.
+	Led bool
+	// Scaling lets workers come and go; its zero value leaves them as they are.
+	Scaling simcore.OnlineOptions
 }
 
 // defaultRequests is how many requests a deployment holds at once, unless it is told.
@@ -37,17 +46,17 @@ const defaultRequests = 16384
 type Deployment struct {
 	clock   clock
 	speedup float64
+	led     bool
 	most    int
-	wake    chan struct{} // has an element when there is something in inbox, or the deployment is closed
+	wake    chan struct{} // has an element when something has come for the loop to look at
 	done    chan struct{} // closed when the loop has ended
 
-	mu    sync.Mutex // guards what follows
-	inbox []command
-	// earliestMs is when a command can be at the earliest: after what was simulated, and after the command before.
-	earliestMs float64
-	underWay   int
-	closed     bool
-	err        error // why it was closed, unless somebody closed it
+	mu       sync.Mutex // guards what follows
+	inbox    []command
+	limitMs  float64 // nothing is simulated from this time on
+	underWay int
+	closed   bool
+	err      error // why it was closed, unless somebody closed it
 
 	simulating sync.Mutex // guards what follows; the loop has it while it simulates
 	online     *simcore.Online
@@ -69,17 +78,36 @@ type command struct {
 
 // New starts a deployment. Close ends it. An invalid configuration is a problem.List.
 func New(cfg simcore.Config, opt Options) (*Deployment, error) {
-	d, err := newDeployment(cfg, opt, newRealClock())
+	d, err := Prepare(cfg, opt)
 	if err != nil {
 		return nil, err
 	}
-	go d.run()
+	d.Start(time.Now())
 	return d, nil
 }
 
-// newDeployment returns a deployment whose loop does not run yet.
+// Prepare is New but for the start, before which there is nothing to be done with the deployment but to Close it.
+func Prepare(cfg simcore.Config, opt Options) (*Deployment, error) {
+	return newDeployment(cfg, opt, nil)
+}
+
+// Start starts a deployment that was prepared, whose simulated time is 0 at the given one.
+func (d *Deployment) Start(zero time.Time) {
+	d.mu.Lock()
+	d.clock = newRealClock(zero)
+	d.mu.Unlock()
+	go d.run()
+}
+
+// newDeployment returns a deployment whose loop does not run yet, and which may have its clock later.
 func newDeployment(cfg simcore.Config, opt Options, c clock) (*Deployment, error) {
-	d := &Deployment{clock: c, speedup: opt.Speedup, most: opt.MaxRequests, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	d := &Deployment{
+		clock: c, speedup: opt.Speedup, led: opt.Led, most: opt.MaxRequests,
+		wake: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	if !d.led {
+		d.limitMs = math.Inf(1)
+	}
 	if d.speedup == 0 {
 		d.speedup = 1
 	}
@@ -90,19 +118,22 @@ func newDeployment(cfg simcore.Config, opt Options, c clock) (*Deployment, error
 	slots := 2 * d.most
 	d.streams = make([]*Stream, slots)
 	var err error
-	d.online, err = simcore.NewOnline(cfg, slots, d.hear)
+	d.online, err = simcore.NewOnline(cfg, slots, d.hear, opt.Scaling)
 	return d, err
 }
 
 // Submit lets requests arrive now, all of them together or none. The events of each come on its stream. The error is ErrFull,
 // ErrTooMany or ErrClosed.
 func (d *Deployment) Submit(requests ...simcore.OnlineRequest) ([]*Stream, error) {
-	return d.take(requests, math.Inf(1))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.take(requests, d.NowMs())
 }
 
-// SubmitAt is Submit for who is late: the request arrives at a simulated time that has come already, or as soon after it as is not
-// simulated yet, and no earlier than any that was submitted before.
+// SubmitAt lets a request arrive at a simulated time, or when the last thing happened that has been simulated if that is later.
 func (d *Deployment) SubmitAt(r simcore.OnlineRequest, atMs float64) (*Stream, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	streams, err := d.take([]simcore.OnlineRequest{r}, atMs)
 	if err != nil {
 		return nil, err
@@ -110,10 +141,17 @@ func (d *Deployment) SubmitAt(r simcore.OnlineRequest, atMs float64) (*Stream, e
 	return streams[0], nil
 }
 
-// take lets requests arrive at one time, if there is room for all of them.
-func (d *Deployment) take(requests []simcore.OnlineRequest, atMs float64) ([]*Stream, error) {
+// Until lets a deployment with [Options.Led] simulate as time passes, up to a simulated time that is not included: nothing is
+// submitted that arrives before it, unless it follows from the end of a request.
+func (d *Deployment) Until(ms float64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.limitMs = ms
+	d.notify()
+}
+
+// take lets requests arrive at one time, if there is room for all of them. The caller holds mu.
+func (d *Deployment) take(requests []simcore.OnlineRequest, atMs float64) ([]*Stream, error) {
 	switch {
 	case d.closed:
 		return nil, ErrClosed
@@ -123,7 +161,6 @@ func (d *Deployment) take(requests []simcore.OnlineRequest, atMs float64) ([]*St
 		return nil, ErrFull
 	}
 	d.underWay += len(requests)
-	atMs = min(atMs, d.NowMs())
 	streams := make([]*Stream, len(requests))
 	for i, r := range requests {
 		streams[i] = &Stream{d: d, ready: make(chan struct{}, 1)}
@@ -132,10 +169,8 @@ func (d *Deployment) take(requests []simcore.OnlineRequest, atMs float64) ([]*St
 	return streams, nil
 }
 
-// send hands a command to the loop. The caller holds mu, so that commands come in order of time.
+// send hands a command to the loop. The caller holds mu.
 func (d *Deployment) send(c command) {
-	c.atMs = max(d.earliestMs, min(c.atMs, d.NowMs()))
-	d.earliestMs = c.atMs
 	d.inbox = append(d.inbox, c)
 	d.notify()
 }
@@ -158,8 +193,9 @@ type Snapshot struct {
 	// PromptTokens counts those of requests whose first token came, CachedTokens those of them that were in the prefix cache,
 	// and OutputTokens all output tokens.
 	PromptTokens, CachedTokens, OutputTokens int64
-	// Workers are in the order of their pools.
+	// Workers are in the order of their pools; Pools says how many of them there are, and how many start.
 	Workers []simcore.OnlineWorker
+	Pools   []simcore.OnlinePool
 	// Lateness is how long after their time events were told.
 	Lateness Lateness
 }
@@ -176,6 +212,7 @@ func (d *Deployment) Snapshot() Snapshot {
 	out.UnderWay = int(out.Submitted - out.Completed - out.Rejected - out.Failed - out.Cancelled)
 	out.Kept = d.online.Kept()
 	out.Workers = append([]simcore.OnlineWorker(nil), d.online.Workers()...)
+	out.Pools = append([]simcore.OnlinePool(nil), d.online.Pools()...)
 	out.Lateness = d.late.summary()
 	return out
 }
@@ -184,9 +221,13 @@ func (d *Deployment) Snapshot() Snapshot {
 // had.
 func (d *Deployment) Close() error {
 	d.end(nil)
-	<-d.done
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.clock != nil { // it has started
+		d.mu.Unlock()
+		<-d.done
+		d.mu.Lock()
+	}
 	return d.err
 }
 

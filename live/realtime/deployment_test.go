@@ -98,7 +98,7 @@ func readAll(t testing.TB, s *Stream) (tokens int, last Progress) {
 
 // TestTokensComeWhenTheyAreDue checks, in real time, that a request is served as simulated and not before its time.
 func TestTokensComeWhenTheyAreDue(t *testing.T) {
-	d := start(t, config(), Options{Speedup: 2}, newRealClock())
+	d := start(t, config(), Options{Speedup: 2}, newRealClock(time.Now()))
 	begun := time.Now()
 	s := submit(t, d, simcore.OnlineRequest{Input: 100, Output: 5})
 	first, err := s.Next(context.Background())
@@ -108,7 +108,10 @@ func TestTokensComeWhenTheyAreDue(t *testing.T) {
 	if took := time.Since(begun); took < 50*time.Millisecond {
 		t.Errorf("the first token came after %v, and the prompt takes 50 ms", took)
 	}
-	tokens, last := readAll(t, s)
+	tokens, last := 0, first
+	if !first.Ended { // a busy machine may wake the reader when all is over
+		tokens, last = readAll(t, s)
+	}
 	if took := time.Since(begun); took < 90*time.Millisecond || took > 3*time.Second {
 		t.Errorf("all took %v, and 90 ms were simulated", took)
 	}
@@ -173,7 +176,7 @@ func TestFull(t *testing.T) {
 
 // TestTogether checks that requests which are submitted together arrive together.
 func TestTogether(t *testing.T) {
-	d := start(t, config(), Options{}, newRealClock())
+	d := start(t, config(), Options{}, newRealClock(time.Now()))
 	r := simcore.OnlineRequest{Input: 10, Output: 3}
 	streams, err := d.Submit(r, r, r)
 	if err != nil {
@@ -212,7 +215,7 @@ func TestCloseEndsStreams(t *testing.T) {
 
 // TestReadersMayGiveUp checks that Next ends with its context, that a cancelled request ends, and that what it shares stays.
 func TestReadersMayGiveUp(t *testing.T) {
-	d := start(t, config(), Options{}, newRealClock())
+	d := start(t, config(), Options{}, newRealClock(time.Now()))
 	s := submit(t, d, simcore.OnlineRequest{Input: 1000, Output: 100_000})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()

@@ -1,6 +1,7 @@
 package realtime
 
 import (
+	"math"
 	"time"
 
 	"github.com/servegrid/servegrid/simcore"
@@ -23,28 +24,56 @@ func (d *Deployment) run() {
 	}
 }
 
-// step does what was asked for and simulates up to now. It returns when something happens next.
+// step does what was asked for and simulates up to now, or as far as it may. It returns when there is something to do next.
 func (d *Deployment) step() (next time.Duration, closed bool, err error) {
 	d.simulating.Lock()
 	defer d.simulating.Unlock()
-	// No command comes with an earlier time once the loop has looked at the clock.
+	d.takeWaiting()
+	untilMs, limitMs, closed := d.doAll()
+	if closed {
+		return 0, true, nil
+	}
+	err = d.online.Advance(untilMs)
+	d.wakeReaders()
+	if next := d.online.NextMs(); next < limitMs {
+		return d.realTime(next), false, err
+	}
+	return forever, false, err
+}
+
+// doAll does what was asked for, unless the deployment is closed. It returns until when may be simulated now, so that whatever is
+// asked for after that is not before it, and until when as time passes.
+func (d *Deployment) doAll() (untilMs, limitMs float64, closed bool) {
 	d.mu.Lock()
-	now, commands, closed := d.NowMs(), d.inbox, d.closed
-	d.inbox, d.earliestMs = d.spare[:0], now
+	limitMs, closed = d.limitMs, d.closed
+	untilMs = min(d.NowMs(), math.Nextafter(limitMs, math.Inf(-1)))
+	commands := d.inbox
+	d.inbox = d.spare[:0]
 	d.mu.Unlock()
 	if closed {
 		d.waiting = append(d.waiting, commands...)
-		return 0, true, nil
+		return untilMs, limitMs, true
 	}
-	d.takeWaiting(now)
 	for _, c := range commands {
 		d.do(c)
 	}
 	clear(commands)
 	d.spare = commands
-	err = d.online.Advance(now)
+	return untilMs, limitMs, false
+}
+
+// awaitSettled does what is asked for until the end of a stream is settled.
+func (d *Deployment) awaitSettled(s *Stream) {
 	d.wakeReaders()
-	return d.realTime(d.online.NextMs()), false, err
+	for {
+		d.mu.Lock()
+		settled := s.settled
+		d.mu.Unlock()
+		if _, _, closed := d.doAll(); closed || settled {
+			return
+		}
+		<-d.wake
+	}
 }
 
 // do does what was asked for.
@@ -74,11 +103,10 @@ func (d *Deployment) submit(c command) {
 }
 
 // takeWaiting submits the requests for which there was no room.
-func (d *Deployment) takeWaiting(now float64) {
+func (d *Deployment) takeWaiting() {
 	waiting := d.waiting
 	d.waiting = nil
 	for _, c := range waiting {
-		c.atMs = max(c.atMs, now)
 		d.submit(c)
 	}
 }
@@ -94,7 +122,7 @@ func (d *Deployment) dropWaiting(s *Stream, atMs float64) {
 			Input: int32(c.request.Input), Output: int32(c.request.Output), State: engine.Cancelled, ArrivalMs: c.atMs,
 			RoutedMs: engine.Never, AdmittedMs: engine.Never, FirstTokenMs: engine.Never, SecondTokenMs: engine.Never, LastTokenMs: engine.Never,
 		}}
-		d.tell(s, &simcore.OnlineEvent{AtMs: atMs, Ended: true, Life: &record.Life, Record: record})
+		d.tell(s, &simcore.OnlineEvent{AtMs: atMs, Seat: -1, Ended: true, Life: &record.Life, Record: record})
 		return
 	}
 }
@@ -106,6 +134,9 @@ func (d *Deployment) hear(e simcore.OnlineEvent) {
 		d.streams[e.Request] = nil
 	}
 	d.tell(s, &e)
+	if e.Ended && d.led {
+		d.awaitSettled(s)
+	}
 }
 
 // tell tells a stream what became of its request, but for waking its reader.

@@ -2,7 +2,6 @@ package realtime
 
 import (
 	"context"
-	"math"
 	"sync"
 
 	"github.com/servegrid/servegrid/simcore"
@@ -19,6 +18,8 @@ type Stream struct {
 	over   bool       // nothing more comes
 	gaveUp bool
 
+	settled bool // guarded by the deployment's mu
+
 	// For the loop alone.
 	number    int32
 	submitted bool
@@ -30,12 +31,13 @@ type Stream struct {
 type Progress struct {
 	// Tokens counts output tokens, Cached the prompt tokens that were in the prefix cache, as soon as there are any tokens.
 	Tokens, Cached int
-	// Worker is the number of the one that made the tokens, in its pool.
-	Worker int
+	// Seat is that of the worker that made the tokens, or -1 as long as there is none; see [simcore.OnlineWorker].
+	Seat int
 	// FirstMs and AtMs are the simulated times of the first and the last of the tokens, or of the end if there are none.
 	FirstMs, AtMs float64
-	// Ended says that nothing more comes. Record is then what became of the request, its Request and Session without meaning.
+	// Ended says that nothing more comes, since EndMs. Record is then what became of the request, its Request and Session without meaning.
 	Ended  bool
+	EndMs  float64
 	Record *simcore.RequestRecord
 }
 
@@ -61,8 +63,11 @@ func (s *Stream) Next(ctx context.Context) (Progress, error) {
 	}
 }
 
-// Cancel gives the request up. Next still tells its end.
-func (s *Stream) Cancel() {
+// Cancel gives the request up now. Next still tells its end.
+func (s *Stream) Cancel() { s.CancelAt(s.d.NowMs()) }
+
+// CancelAt gives the request up at a simulated time, or when the last thing happened that has been simulated if that is later.
+func (s *Stream) CancelAt(atMs float64) {
 	s.mu.Lock()
 	again := s.gaveUp || s.over
 	s.gaveUp = true
@@ -73,8 +78,16 @@ func (s *Stream) Cancel() {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
 	if !s.d.closed {
-		s.d.send(command{stream: s, atMs: math.Inf(1), cancel: true})
+		s.d.send(command{stream: s, atMs: atMs, cancel: true})
 	}
+}
+
+// Settled lets a deployment with [Options.Led] go on after the end of the request.
+func (s *Stream) Settled() {
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	s.settled = true
+	s.d.notify()
 }
 
 // add adds what has come.
@@ -88,8 +101,8 @@ func (s *Stream) add(e *simcore.OnlineEvent, record *simcore.RequestRecord) {
 		p.AtMs = e.AtMs
 	}
 	p.Tokens += int(e.Tokens)
-	p.Cached, p.Worker = int(e.Cached), int(e.Life.Worker)
-	p.Ended, p.Record = e.Ended, record
+	p.Cached, p.Seat = int(e.Cached), e.Seat
+	p.Ended, p.EndMs, p.Record = e.Ended, e.AtMs, record
 	s.any, s.over = true, e.Ended
 	s.mu.Unlock()
 }

@@ -18,6 +18,7 @@ type flight struct {
 	tokens  int // that came in events
 	gaps    gaps
 	lastMs  float64
+	over    bool // lastMs is the end
 	clock   *clock
 	event   func(*live.Call, live.Event)
 }
@@ -35,7 +36,11 @@ func (c *clock) ms(t time.Time) float64 {
 
 // until is how long it takes until a time in ms of the schedule is over, to the ns.
 func (c *clock) until(ms float64) time.Duration {
-	return time.Until(c.started.Add(time.Duration(ms/c.rate*float64(time.Millisecond)) + 1))
+	at := c.started.Add(time.Duration(ms/c.rate*float64(time.Millisecond)) + 1)
+	if c.ms(at) < ms { // by a rounding
+		at = at.Add(1)
+	}
+	return time.Until(at)
 }
 
 // submit hands the request over in the order of the schedule, where the target wants it.
@@ -58,11 +63,11 @@ func (f *flight) submit(target live.Target) (wait func(context.Context, func(liv
 func (f *flight) follow(life context.Context, wait func(context.Context, func(live.Event)) error) {
 	err := wait(life, f.note)
 	f.record.EndMs = f.clock.ms(time.Now())
+	if f.over || err == nil && f.lastMs > 0 {
+		f.record.EndMs = f.lastMs // what comes after the answer is of no interest
+	}
 	switch known := (*live.Error)(nil); {
 	case err == nil:
-		if f.lastMs > 0 {
-			f.record.EndMs = f.lastMs // what comes after the answer is of no interest
-		}
 	case life.Err() != nil:
 		f.record.Cancelled = true
 	case errors.As(err, &known):
@@ -78,8 +83,11 @@ func (f *flight) follow(life context.Context, wait func(context.Context, func(li
 
 // note notes something that came back.
 func (f *flight) note(e live.Event) {
-	at := f.clock.ms(e.At)
-	f.lastMs = at
+	at := e.AtMs
+	if !e.At.IsZero() {
+		at = f.clock.ms(e.At)
+	}
+	f.lastMs, f.over = at, e.Ended
 	if e.Tokens > 0 {
 		if f.tokens == 0 {
 			f.record.FirstTokenMs = at

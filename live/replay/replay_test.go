@@ -100,9 +100,9 @@ func TestRecords(t *testing.T) {
 		want := []live.Record{
 			{Call: &live.Call{ID: "x", Session: "a", Input: 16, Output: 3}, FirstTokenMs: 10, SecondTokenMs: 12, LastTokenMs: 15, EndMs: 15, Chunks: 3, OutputTokens: 3, InputTokens: -1, CachedTokens: -1},
 			{Call: &live.Call{Number: 1, Request: 1, ID: "y", Session: "a", Turn: 1, Input: 16, Output: 1, ScheduledMs: 15}, ScheduledMs: 15, SentMs: 15, FirstTokenMs: 25, SecondTokenMs: live.Never, LastTokenMs: 25, EndMs: 25, Chunks: 1, OutputTokens: 1, InputTokens: -1, CachedTokens: -1},
-			{Call: &live.Call{Number: 2, Request: 2, ID: made, Session: "b", Input: 16, Output: 2, ScheduledMs: 40}, ScheduledMs: 40, SentMs: 40, FirstTokenMs: 45, SecondTokenMs: live.Never, LastTokenMs: 45, EndMs: 45, Chunks: 1, OutputTokens: 1, InputTokens: -1, CachedTokens: -1,
+			{Call: &live.Call{Number: 2, Request: 2, ID: made, Session: "b", Input: 16, Output: 2, ScheduledMs: 40, Order: 1}, ScheduledMs: 40, SentMs: 40, FirstTokenMs: 45, SecondTokenMs: live.Never, LastTokenMs: 45, EndMs: 45, Chunks: 1, OutputTokens: 1, InputTokens: -1, CachedTokens: -1,
 				Err: &live.Error{Kind: live.ErrServer, Message: "out of memory"}},
-			{Call: &live.Call{Number: 3, Request: 3, ID: alone, Input: 16, Output: 1, ScheduledMs: 100}, ScheduledMs: 100, SentMs: 100, FirstTokenMs: 110, SecondTokenMs: live.Never, LastTokenMs: 110, EndMs: 110, Chunks: 1, OutputTokens: 1, InputTokens: -1, CachedTokens: -1},
+			{Call: &live.Call{Number: 3, Request: 3, ID: alone, Input: 16, Output: 1, ScheduledMs: 100, Order: 2}, ScheduledMs: 100, SentMs: 100, FirstTokenMs: 110, SecondTokenMs: live.Never, LastTokenMs: 110, EndMs: 110, Chunks: 1, OutputTokens: 1, InputTokens: -1, CachedTokens: -1},
 		}
 		if diff := cmp.Diff(want, run.Records, cmpopts.EquateApprox(0, 1e-3)); diff != "" {
 			t.Errorf("records differ (-want +got):\n%s", diff)
@@ -138,13 +138,21 @@ func TestUsageOfNothing(t *testing.T) {
 // inOrder is a target that takes requests in order.
 type inOrder struct {
 	*fakeTarget
-	order []int
+	order []int    // that were submitted
+	heard []string // what was submitted and settled
 }
 
 func (o *inOrder) Submit(call *live.Call) func(context.Context, func(live.Event)) error {
 	o.order = append(o.order, call.Request)
+	o.heard = append(o.heard, fmt.Sprint(call.Request))
 	return func(ctx context.Context, event func(live.Event)) error { return o.Send(ctx, call, event) }
 }
+
+func (o *inOrder) Settled(call *live.Call) {
+	o.heard = append(o.heard, fmt.Sprint("settled ", call.Request))
+}
+
+func (o *inOrder) Until(ms float64) { o.heard = append(o.heard, fmt.Sprintf("until %.1f", ms)) }
 
 // A target that wants it gets requests that are due together in the order of the schedule.
 func TestSubmitter(t *testing.T) {
@@ -161,6 +169,50 @@ func TestSubmitter(t *testing.T) {
 		for i := range run.Records {
 			if r := &run.Records[i]; math.Abs(r.SentMs-r.ScheduledMs) > 1e-3 || r.FirstTokenMs < r.SentMs {
 				t.Errorf("request %d was due at %v, sent at %v, and answered at %v", i, r.ScheduledMs, r.SentMs, r.FirstTokenMs)
+			}
+		}
+	})
+}
+
+// simulated is a target that tells of each call, later, that it ended at a simulated time of its own.
+type simulated struct {
+	*inOrder
+	endsMs []float64
+}
+
+func (s *simulated) Submit(call *live.Call) func(context.Context, func(live.Event)) error {
+	s.inOrder.Submit(call)
+	return func(_ context.Context, event func(live.Event)) error {
+		time.Sleep(100 * time.Millisecond)
+		at := s.endsMs[call.Request]
+		event(live.Event{AtMs: at, Tokens: call.Output})
+		event(live.Event{AtMs: at, Ended: true})
+		if call.Output == 2 {
+			return &live.Error{Kind: live.ErrRejected}
+		}
+		return nil
+	}
+}
+
+// What follows from the end of a request, in simulated time, is submitted before the target hears that this end is settled; and
+// before that it hears when something is due next.
+func TestSettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		target := &simulated{&inOrder{}, []float64{1. / 3, 2. / 3, .9, 30, 220}}
+		run := mustRun(t, t.Context(), options(target, made(t,
+			workload.Request{Session: "a", Input: 1, Output: 1}, workload.Request{Session: "a", Input: 1, Output: 2},
+			workload.Request{Session: "a", Input: 1, Output: 1}, workload.Request{Session: "a", Input: 1, Output: 1, DelayMs: 20},
+			workload.Request{Session: "b", Input: 1, Output: 1, ArrivalMs: 210},
+		)))
+		heard := strings.Join(slices.Compact(target.heard), ", ")
+		if want := "0, until 210.0, 1, until 210.0, settled 0, 2, until 210.0, settled 1, 4, until +Inf, 3, until +Inf, settled 2, until +Inf, settled 4, until +Inf, settled 3, until +Inf"; heard != want {
+			t.Errorf("the target heard of %s, want %s", heard, want)
+		}
+		for i := range run.Records {
+			r := &run.Records[i]
+			i, want := r.Call.Request, []float64{0, 1. / 3, 2. / 3, 20.9, 210}[r.Call.Request]
+			if r.ScheduledMs != want || r.EndMs != target.endsMs[i] || r.FirstTokenMs != r.EndMs {
+				t.Errorf("request %d was due at %v and ended at %v, want %v and %v", i, r.ScheduledMs, r.EndMs, want, target.endsMs[i])
 			}
 		}
 	})

@@ -24,11 +24,12 @@ type scheduler struct {
 	dueTokens      int     // in their prompts
 	underWay       int
 	ended          chan *flight
+	unsettled      []*live.Call // that have ended
 	records        []live.Record
 	gaps, evenGaps metrics.GapRecorder
 
 	life        context.Context // of all requests under way
-	cancel      context.CancelFunc
+	cancel      context.CancelCauseFunc
 	stopped     bool    // nothing more is sent
 	giveUpMs    float64 // when what is under way is cancelled
 	interrupted bool
@@ -44,8 +45,8 @@ func newScheduler(opt Options, releases *simcore.Releases) *scheduler {
 
 // run sends everything and returns when nothing is under way any more. The error says why requests could not be described.
 func (s *scheduler) run(ctx context.Context) error {
-	s.life, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	defer s.cancel()
+	s.life, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	defer s.cancel(nil)
 	s.makers = startMakers()
 	defer s.makers.stop()
 	s.teller = startTeller(s.opt.Sent, s.opt.Ended)
@@ -65,9 +66,9 @@ func (s *scheduler) run(ctx context.Context) error {
 	}
 	err := s.loop(ctx)
 	if err != nil {
-		s.giveUp()
+		s.giveUp(s.clock.ms(time.Now()))
 	}
-	for s.underWay > 0 {
+	for s.settle(); s.underWay > 0; s.settle() {
 		s.end(<-s.ended)
 	}
 	return err
@@ -81,8 +82,8 @@ func (s *scheduler) loop(ctx context.Context) error {
 		if s.opt.Duration > 0 && !s.stopped && now >= s.durationMs() {
 			s.stop(now)
 		}
-		if now >= min(s.giveUpMs, s.releases.StopMs()) {
-			s.giveUp()
+		if over := min(s.giveUpMs, s.releases.StopMs()); now >= over {
+			s.giveUp(over)
 		}
 		for sent := true; sent && !s.stopped; {
 			s.endMore()
@@ -92,6 +93,7 @@ func (s *scheduler) loop(ctx context.Context) error {
 			}
 			sent = s.sendDue(now)
 		}
+		s.settle()
 		if s.underWay == 0 && (s.stopped || s.nextMs() == math.Inf(1)) {
 			return nil
 		}
@@ -120,11 +122,11 @@ func (s *scheduler) stop(now float64) {
 	s.giveUpMs = min(s.giveUpMs, now+float64(s.opt.Grace)/float64(time.Millisecond)*s.clock.rate)
 }
 
-// giveUp cancels everything under way.
-func (s *scheduler) giveUp() {
+// giveUp cancels everything under way, which is given up since a time.
+func (s *scheduler) giveUp(sinceMs float64) {
 	s.stopped, s.giveUpMs = true, math.Inf(1)
 	s.due = nil
-	s.cancel()
+	s.cancel(&live.GaveUp{AtMs: sinceMs})
 }
 
 // nextMs is when the next request is to be sent, as far as that is known.
@@ -149,9 +151,11 @@ func (s *scheduler) wait() time.Duration {
 		if len(s.due) > 0 {
 			next = min(next, s.due[0].release.ReadyMs)
 		}
+		ahead := 0.0
 		if s.hasRoom() {
-			next = min(next, s.releases.PeekMs()-aheadMs*s.clock.rate)
+			ahead = aheadMs * s.clock.rate
 		}
+		next = min(next, s.releases.PeekMs()-ahead)
 	}
 	if math.IsInf(next, 1) {
 		return time.Hour
@@ -164,9 +168,9 @@ func (s *scheduler) hasRoom() bool {
 	return len(s.due) == 0 || len(s.due) < aheadRequests && s.dueTokens < aheadTokens
 }
 
-// lookAhead takes from the schedule what is to be sent soon, and lets its prompts be made.
+// lookAhead takes from the schedule what is due, and what is to be sent soon as far as there is room, and lets its prompts be made.
 func (s *scheduler) lookAhead(now float64) error {
-	for s.hasRoom() && s.releases.PeekMs() <= now+aheadMs*s.clock.rate {
+	for s.releases.PeekMs() <= now || s.hasRoom() && s.releases.PeekMs() <= now+aheadMs*s.clock.rate {
 		f, err := s.newFlight(s.releases.Pop())
 		if err != nil {
 			return err
@@ -184,7 +188,7 @@ func (s *scheduler) newFlight(release simcore.Release) (*flight, error) {
 	session, parent := s.names.sessions(&release)
 	call := &live.Call{
 		Number: release.Number, Request: int(release.Request), ID: s.names.request(&release), Session: session, ParentSession: parent, Turn: release.Turn,
-		Input: release.Input, Output: release.Output, ScheduledMs: release.ReadyMs,
+		Input: release.Input, Output: release.Output, ScheduledMs: release.ReadyMs, Order: release.Order,
 	}
 	f := &flight{release: release, clock: &s.clock, event: s.opt.Event, record: live.Record{
 		Call: call, Phase: s.phase(&release), ScheduledMs: release.ReadyMs,
@@ -250,7 +254,28 @@ func (s *scheduler) end(f *flight) {
 		f.gaps.even().record(&s.evenGaps, r.OutputTokens)
 	}
 	s.releases.Ended(f.release.Number, f.record.EndMs)
+	s.unsettled = append(s.unsettled, f.record.Call)
 	s.teller.add(&f.record, true)
+}
+
+// settle tells a target in this process that what follows from the calls that have ended has been sent, and when something is to
+// be done next.
+func (s *scheduler) settle() {
+	if target, ok := s.opt.Target.(live.Submitter); ok {
+		next := s.giveUpMs
+		if s.life.Err() == nil {
+			next = min(next, s.releases.StopMs())
+		}
+		if !s.stopped {
+			next = min(next, s.nextMs())
+		}
+		target.Until(next)
+		for _, call := range s.unsettled {
+			target.Settled(call)
+		}
+	}
+	clear(s.unsettled)
+	s.unsettled = s.unsettled[:0]
 }
 
 // endMore notes all that have ended by now.
@@ -288,7 +313,7 @@ func (h dueHeap) Less(a, b int) bool {
 	if h[a].release.ReadyMs != h[b].release.ReadyMs {
 		return h[a].release.ReadyMs < h[b].release.ReadyMs
 	}
-	return h[a].release.Number < h[b].release.Number
+	return h[a].release.Order < h[b].release.Order
 }
 func (h dueHeap) Swap(a, b int) { h[a], h[b] = h[b], h[a] }
 func (h *dueHeap) Push(f any)   { *h = append(*h, f.(*flight)) }

@@ -20,7 +20,7 @@ type facts struct {
 	BlockSize        int                    `json:"block_size,omitempty"`
 	Workload         string                 `json:"workload"`
 	WorkloadDigest   string                 `json:"workload_digest"`
-	WorkloadPartial  bool                   `json:"workload_partial,omitempty"`
+	LeftOutRecords   int                    `json:"left_out_records"`
 	DeploymentStated bool                   `json:"deployment_stated"`
 	Started          time.Time              `json:"started"`
 	DurationMs       float64                `json:"duration_ms"`
@@ -41,7 +41,7 @@ type window struct {
 func factsOf(id string, w *workload.Workload, run *live.Run, s *Summary, opt Options) facts {
 	f := facts{
 		Source: "live", ID: id, URLs: shownURLs(opt.URLs), Model: opt.Model, Tokenizer: opt.Tokenizer, BlockSize: opt.BlockSize, Workload: w.Name, WorkloadDigest: w.Digest(),
-		WorkloadPartial:  w.Partial,
+		LeftOutRecords:   w.LeftOut,
 		DeploymentStated: opt.DeploymentStated, Started: run.Started.UTC(), DurationMs: run.EndMs, Interrupted: run.Interrupted,
 		PlannedRequests: run.Planned, SentRequests: len(run.Records), Errors: s.Errors, Command: opt.Command, Versions: opt.Versions,
 	}

@@ -62,21 +62,25 @@ func Write(dir string, point gridspec.Point, w *workload.Workload, run *live.Run
 		table.AddCommands(func(int) string { return opt.Reproduce })
 	}
 	records, aiperfFacts := aiperf.FromRun(run), aiperfFactsOf(run, opt)
+	totals := aiperf.TotalsOf(records, aiperfFacts)
 	timeline := timelineOf(row.ID, point, run, measured, opt.DeploymentStated)
 	parquet := func(t *results.Table) func(io.Writer) error {
 		return func(out io.Writer) error { return results.WriteParquet(out, t) }
+	}
+	requests := func(out io.Writer) error { // made for this file only, since it is large
+		return results.WriteParquet(out, requestTable(row.ID, w, run.Records, measured, opt.Versions))
 	}
 	for _, f := range []struct {
 		name  string
 		write func(io.Writer) error
 	}{
-		{RequestsFile, parquet(requestTable(row.ID, w, run.Records, measured, opt.Versions))},
+		{RequestsFile, requests},
 		{ServerFile, parquet(sampleTable(run.Samples, opt.Versions))},
 		{FactsFile, factsOf(row.ID, w, run, summary, opt).write},
 		{filepath.Join(timelines.Folder, row.ID+".parquet"), parquet(timeline)},
 		{filepath.Join(AIPerfFolder, aiperf.RecordsFile), func(out io.Writer) error { return aiperf.WriteRecords(out, records) }},
-		{filepath.Join(AIPerfFolder, aiperf.JSONFile), func(out io.Writer) error { return aiperf.WriteJSON(out, records, aiperfFacts) }},
-		{filepath.Join(AIPerfFolder, aiperf.CSVFile), func(out io.Writer) error { return aiperf.WriteCSV(out, records, aiperfFacts) }},
+		{filepath.Join(AIPerfFolder, aiperf.JSONFile), func(out io.Writer) error { return aiperf.WriteJSON(out, totals, aiperfFacts) }},
+		{filepath.Join(AIPerfFolder, aiperf.CSVFile), func(out io.Writer) error { return aiperf.WriteCSV(out, totals) }},
 		{PageFile, func(out io.Writer) error { return writePage(out, dir, table, timeline, run) }},
 		{ResultsFile, parquet(table)},
 	} {

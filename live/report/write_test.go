@@ -197,12 +197,12 @@ func TestFacts(t *testing.T) {
 	if err := json.Unmarshal(data, &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Model != "m" || got.BlockSize != 16 || got.SentRequests != 4 || got.Errors[live.ErrOverloaded] != 1 || got.WorkloadDigest != chats(t).Digest() || got.WorkloadPartial {
+	if got.Model != "m" || got.BlockSize != 16 || got.SentRequests != 4 || got.Errors[live.ErrOverloaded] != 1 || got.WorkloadDigest != chats(t).Digest() || got.LeftOutRecords != 0 {
 		t.Errorf("got %+v", got)
 	}
 	damaged := chats(t)
-	damaged.Partial = true
-	if f := factsOf("1", damaged, madeUpRun(), &Summary{}, Options{}); !f.WorkloadPartial {
+	damaged.LeftOut = 3
+	if f := factsOf("1", damaged, madeUpRun(), &Summary{}, Options{}); f.LeftOutRecords != 3 {
 		t.Error("a trace of which only a part was read is not told")
 	}
 }

@@ -23,8 +23,8 @@ type Summary struct {
 	Format   string `json:"format"`
 	Detected string `json:"detected,omitempty"`
 	Digest   string `json:"digest"`
-	// Partial says that some of its requests could not be read; Warnings are those of the loader.
-	Partial  bool     `json:"partial"`
+	// LeftOut counts what of it was damaged and left out; Warnings are those of the loader.
+	LeftOut  int      `json:"left_out_records"`
 	Warnings []string `json:"warnings,omitempty"`
 	workload.Statistics
 	Histograms workload.Histograms `json:"histograms"`
@@ -75,8 +75,8 @@ func Write(w io.Writer, s Summary) error {
 }
 
 func (s Summary) cautions() []string {
-	if s.Partial {
-		return append([]string{"Some requests of the source could not be read and are left out."}, s.Warnings...)
+	if s.LeftOut > 0 {
+		return append([]string{htmlpage.Whole(s.LeftOut) + " damaged records or files of the trace are left out."}, s.Warnings...)
 	}
 	return s.Warnings
 }

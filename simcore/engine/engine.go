@@ -191,6 +191,9 @@ func (e *StuckError) Reason() string { return "dead_end" }
 type Worker interface {
 	// Reset makes the worker idle with an empty cache, as another worker. Its memory is kept, and it goes on counting.
 	Reset(p Place)
+	// Recycle leaves the memory of the worker's cache to those that are made later, in this run or another. The worker must
+	// not be used any more.
+	Recycle()
 	// Submit adds a request to the waiting queue.
 	Submit(request int32)
 	// HasWork reports whether any request waits or runs.

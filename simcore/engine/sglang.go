@@ -124,6 +124,9 @@ func (s *SGLang) Reset(p Place) {
 	}
 }
 
+// Recycle leaves the memory of the tree to later workers.
+func (s *SGLang) Recycle() { s.tree.Recycle() }
+
 // Preemptions counts how often a running request was retracted since the worker was made.
 func (s *SGLang) Preemptions() int64 { return s.preemptions }
 

@@ -100,6 +100,9 @@ func (v *VLLM) Reset(p Place) {
 	}
 }
 
+// Recycle leaves the memory of the cache to later workers.
+func (v *VLLM) Recycle() { v.cache.Recycle() }
+
 // Preemptions counts how often a request lost its blocks since the worker was made.
 func (v *VLLM) Preemptions() int64 { return v.preemptions }
 

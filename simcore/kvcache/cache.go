@@ -66,18 +66,17 @@ type Cache struct {
 	KeepsCopies bool
 
 	total, free, cachedBlocks int
-	directory                 []int32 // page number + 1 by id >> pageBits; 0 where there is none
-	pages                     []page
-	sparePages                []int32
-	queue                     []released
-	head                      int // first live entry of queue
-	stamp                     uint32
-	compactAt                 int // queue length at which dead entries are dropped
-	index                     *Index
-	worker                    int // what index calls this cache
-	copies                    copies
-	notes                     bool
-	changes                   []Change // since TakeChanges, when notes is set
+	memory[page]
+	sparePages []int32
+	queue      []released
+	head       int // first live entry of queue
+	stamp      uint32
+	compactAt  int // queue length at which dead entries are dropped
+	index      *Index
+	worker     int // what index calls this cache
+	copies     copies
+	notes      bool
+	changes    []Change // since TakeChanges, when notes is set
 }
 
 // minCompact keeps small queues from being compacted at all.
@@ -85,6 +84,9 @@ const minCompact = 1024
 
 // Reset empties the cache and gives it total block slots, for sequence ids below ids.
 func (c *Cache) Reset(total int, ids uint32) {
+	if c.directory == nil {
+		c.memory = cacheMemory.take()
+	}
 	// Only the slots of pages in use are not 0, and they are few beside all ids.
 	for i := range c.pages {
 		if c.pages[i].resident > 0 {
@@ -101,6 +103,13 @@ func (c *Cache) Reset(total int, ids uint32) {
 	c.queue, c.head, c.stamp, c.compactAt = c.queue[:0], 0, 0, minCompact
 	c.copies.reset()
 	c.changes = c.changes[:0]
+}
+
+// Recycle empties the cache and leaves its memory to those that are set up later. Reset sets it up anew.
+func (c *Cache) Recycle() {
+	c.Reset(0, 0)
+	cacheMemory.give(c.memory)
+	c.memory = memory[page]{}
 }
 
 // Watch makes the cache tell an index at once which blocks it fills and evicts, as those of the given worker; nil

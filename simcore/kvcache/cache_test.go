@@ -158,6 +158,9 @@ func newMachine(t *rapid.T) *machine {
 	m := &machine{p: drawPrompts(t), total: rapid.OneOf(rapid.IntRange(1, 12), rapid.IntRange(50, 300)).Draw(t, "total")}
 	m.cache.Reset(rapid.IntRange(1, 5).Draw(t, "earlier total"), m.p.limit)
 	m.cache.Hold(m.p.sequences[0], 0, 1, 1, 0) // what Reset must forget
+	if rapid.Bool().Draw(t, "recycled") {
+		m.cache.Recycle()
+	}
 	m.cache.Reset(m.total, m.p.limit)
 	m.model = model{free: m.total, holders: map[uint32]int{}}
 	m.blocks, m.partial = make([]int, len(m.p.sequences)), make([]bool, len(m.p.sequences))

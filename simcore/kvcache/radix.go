@@ -20,8 +20,7 @@ type Radix struct {
 	leaves            []int32
 	evictable, locked int
 
-	directory  []int32 // page of ids + 1 by id >> pageBits; 0 where there is none
-	pages      []radixPage
+	memory[radixPage]
 	sparePages []int32
 
 	log *changeLog
@@ -61,6 +60,9 @@ type radixPage struct {
 
 // Reset empties the tree for sequence ids below ids. Its memory is kept.
 func (r *Radix) Reset(ids uint32) {
+	if r.directory == nil {
+		r.memory = radixMemory.take()
+	}
 	for i := range r.pages {
 		if p := &r.pages[i]; p.resident > 0 {
 			r.directory[p.slot] = 0
@@ -83,6 +85,13 @@ func (r *Radix) Reset(ids uint32) {
 		r.log.changes = r.log.changes[:0]
 	}
 	r.cached, r.evicted = r.cached[:0], r.evicted[:0]
+}
+
+// Recycle empties the tree and leaves its memory to those that are set up later. Reset sets it up anew.
+func (r *Radix) Recycle() {
+	r.Reset(0)
+	radixMemory.give(r.memory)
+	r.memory = memory[radixPage]{}
 }
 
 // Evictable is the number of pages that could go, Locked the number of those that must stay.

@@ -158,6 +158,9 @@ func newRadixMachine(t *rapid.T) *radixMachine {
 	m.tree.Reset(m.p.limit)
 	end, _ := m.tree.Insert(m.p.sequences[0], Root, len(m.p.ids[0]), 7, true) // what Reset must forget
 	m.tree.Unlock(end)
+	if rapid.Bool().Draw(t, "recycled") {
+		m.tree.Recycle()
+	}
 	m.tree.Reset(m.p.limit)
 	return m
 }

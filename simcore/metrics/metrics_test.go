@@ -249,7 +249,7 @@ func TestFieldsReadTheirFigure(t *testing.T) {
 		Limited:      Limited{Compute: 5500, BatchSlots: 5600, KVMemory: 5700, Transfer: 5800, Router: 5900},
 		Scaling:      &scaling, Planning: &Planning{Ticks: 60_000, ScaleUps: 61_000, ScaleDowns: 62_000, Transitions: 64_000},
 		AgentX: &agentX, PrefillUtilisation: 35, DecodeUtilisation: 36, RouterQueue: &queue, Handoff: &handoff, Tiers: &tiers,
-		NumRequests: 1, CompletedRequests: 2, RejectedRequests: 3, TruncatedRequests: 4, UnfinishedRequests: 5, Preemptions: 6,
+		NumRequests: 1, CompletedRequests: 2, RejectedRequests: 3, TruncatedRequests: 4, UnfinishedRequests: 5, Preemptions: 6, LeftOutRecords: 52_000,
 		TotalInputTokens: 7, TotalOutputTokens: 8, DurationMs: 9, RequestThroughputRPS: 10, InputThroughputTokS: 11,
 		OutputThroughputTokS: 12, TotalThroughputTokS: 13, PrefixCacheReusedRatio: 14, FirstAdmissionReusedRatio: 15,
 		PrefillWorkerSeconds: 16, DecodeWorkerSeconds: 17, PrefillGPUsPerWorker: 18, DecodeGPUsPerWorker: 19, GPUHours: 20, MeanGPUs: 50_000, PeakGPUs: 51_000,
@@ -272,7 +272,7 @@ func TestFieldsReadTheirFigure(t *testing.T) {
 		}
 		by[v] = f.Name
 	}
-	if want := 37 + 6*9 + 2*4 + 3*5 + 37 + 10 + 5 + 10 + 4*6 + 4 + 5; len(by) != want {
+	if want := 38 + 6*9 + 2*4 + 3*5 + 37 + 10 + 5 + 10 + 4*6 + 4 + 5; len(by) != want {
 		t.Errorf("%d fields, want %d", len(by), want)
 	}
 	for name, want := range map[string]float64{"p99_ttft_ms": r.TTFT.P99, "median_itl_ms": r.ITL.Median,

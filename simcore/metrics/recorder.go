@@ -3,6 +3,7 @@ package metrics
 import (
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/servegrid/servegrid/simcore/perfmodel"
 )
@@ -11,6 +12,25 @@ import (
 type sample struct {
 	key    uint64
 	weight int64
+}
+
+// spareSamples has the room of distributions that are done with, for those that come: a sweep has thousands of runs, one like the
+// other, and room that was just used is still in the processor's cache.
+var spareSamples sync.Pool // of *[]sample
+
+// takeSamples returns room for n samples, or for more.
+func takeSamples(n int) []sample {
+	if room, ok := spareSamples.Get().(*[]sample); ok && cap(*room) >= n {
+		return (*room)[:0]
+	}
+	return make([]sample, 0, n)
+}
+
+// giveSamples hands room to whoever takes some next.
+func giveSamples(room []sample) {
+	if cap(room) > 0 {
+		spareSamples.Put(&room)
+	}
 }
 
 // GapRecorder collects the gaps between tokens. It keeps one entry a distinct gap, so its size does not grow with
@@ -39,16 +59,25 @@ func (g *GapRecorder) RecordGaps(gap perfmodel.Nanoseconds, count int64) {
 
 // makeRoom makes room for another entry.
 func (g *GapRecorder) makeRoom() {
-	if most := max(minFold, len(g.folded)); len(g.recent) >= most {
+	most := max(minFold, len(g.folded))
+	switch {
+	case len(g.recent) >= most:
 		g.fold()
-	} else if 2*len(g.recent) >= most {
-		g.recent = slices.Grow(g.recent, most-len(g.recent))
+	case len(g.recent) == 0:
+		g.recent = takeSamples(0)
+	case 2*len(g.recent) >= most:
+		larger := append(takeSamples(most), g.recent...)
+		giveSamples(g.recent)
+		g.recent = larger
 	}
 }
 
 // fold sorts the recent entries and merges them into the folded ones.
 func (g *GapRecorder) fold() {
+	most := len(g.folded) + len(g.recent)
+	g.reserve(len(g.recent))
 	g.recent, g.spare = sortSamples(g.recent, g.spare)
+	g.reserve(most)
 	merged := g.spare[:0]
 	a, b := g.folded, g.recent
 	for len(a) > 0 || len(b) > 0 {
@@ -67,6 +96,14 @@ func (g *GapRecorder) fold() {
 	g.folded, g.spare, g.recent = merged, g.folded, g.recent[:0]
 }
 
+// reserve makes spare, whose samples do not matter, room for n.
+func (g *GapRecorder) reserve(n int) {
+	if cap(g.spare) < n {
+		giveSamples(g.spare)
+		g.spare = takeSamples(n)
+	}
+}
+
 // ITL summarises the gaps in ms.
 func (g *GapRecorder) ITL() Summary {
 	g.fold()
@@ -80,11 +117,17 @@ func (g *GapRecorder) ThroughputPerUser() Summary {
 	if len(positive) > 0 && positive[0].key == 0 {
 		positive = positive[1:]
 	}
-	reversed := make([]sample, len(positive))
-	for i, s := range positive {
-		reversed[len(positive)-1-i] = s
+	g.spare = append(g.spare[:0], positive...)
+	slices.Reverse(g.spare)
+	return summarise(g.spare, func(key uint64) float64 { return 1000 / (float64(key) / 1e6) })
+}
+
+// Free empties the recorder, and leaves its room to others.
+func (g *GapRecorder) Free() {
+	for _, room := range [][]sample{g.folded, g.recent, g.spare} {
+		giveSamples(room)
 	}
-	return summarise(reversed, func(key uint64) float64 { return 1000 / (float64(key) / 1e6) })
+	*g = GapRecorder{}
 }
 
 // Values collects one distribution of values of 0 or more.
@@ -93,7 +136,7 @@ type Values struct {
 }
 
 // Grow reserves room for n values.
-func (v *Values) Grow(n int) { v.samples = make([]sample, 0, n) }
+func (v *Values) Grow(n int) { v.samples = takeSamples(n) }
 
 // Add adds a value; what is below 0 counts as 0.
 func (v *Values) Add(value float64) {
@@ -102,6 +145,14 @@ func (v *Values) Add(value float64) {
 
 // Summary summarises the values added so far.
 func (v *Values) Summary() Summary {
-	v.samples, _ = sortSamples(v.samples, nil)
+	sorted, room := sortSamples(v.samples, takeSamples(len(v.samples)))
+	v.samples = sorted
+	giveSamples(room)
 	return summarise(v.samples, math.Float64frombits)
+}
+
+// Free forgets the values, and leaves their room to others.
+func (v *Values) Free() {
+	giveSamples(v.samples)
+	v.samples = nil
 }

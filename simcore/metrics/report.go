@@ -23,6 +23,8 @@ type Report struct {
 	// that could never fit; Truncated those whose output was cut to the context length; Unfinished those still
 	// queued or running at the simulated-time cap.
 	NumRequests, CompletedRequests, RejectedRequests, TruncatedRequests, UnfinishedRequests int64
+	// LeftOutRecords counts the damaged records and files of the trace that salvaging left out.
+	LeftOutRecords int64
 	// Preemptions counts how often a running request lost its KV blocks.
 	Preemptions int64
 	// Passes counts the engine's passes, and ExtrapolatedPassRatio is the share of them that lie outside of the data
@@ -223,6 +225,7 @@ func buildFields() []Field {
 		count("rejected_requests", "requests", "Requests that could never fit and were dropped.", LowerIsBetter, func(r *Report) int64 { return r.RejectedRequests }),
 		count("truncated_requests", "requests", "Requests whose output was cut to the context length.", LowerIsBetter, func(r *Report) int64 { return r.TruncatedRequests }),
 		count("unfinished_requests", "requests", "Requests that the simulated-time cap left queued or running and that do not count as completed.", LowerIsBetter, func(r *Report) int64 { return r.UnfinishedRequests }),
+		count("left_out_records", "records", "Damaged records and files of the trace that `workload.trace.salvage` left out, so that less is replayed; 0 when it was whole.", Neutral, func(r *Report) int64 { return r.LeftOutRecords }),
 		count("preemptions", "events", "How often a running request lost its KV blocks.", LowerIsBetter, func(r *Report) int64 { return r.Preemptions }),
 		count("passes", "passes", "Forward passes of all workers.", Neutral, func(r *Report) int64 { return r.Passes }),
 		real("extrapolated_pass_ratio", "ratio", "Share of the passes that lie outside of the data behind the timing model.", LowerIsBetter, func(r *Report) float64 { return r.ExtrapolatedPassRatio }),

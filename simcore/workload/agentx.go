@@ -140,12 +140,13 @@ type agentXExpansion struct {
 	scenario AgentXScenario
 	w        *Workload
 	blocks   *agentXBlocks
-	sessions []int32 // of the base's requests
-	taken    int     // conversations that users have taken so far
-	warmUps  int32   // plays that warm up so far
-	rank     int32   // the next one
-	number   []int32 // of the base's requests in the play at hand; -1 for those that it does not have
-	chain    []int32 // the numbers of the requests that warm up for the play at hand
+	sessions []int32      // of the base's requests
+	threads  disjointSets // of them: those that go on with each other's prompts
+	taken    int          // conversations that users have taken so far
+	warmUps  int32        // plays that warm up so far
+	rank     int32        // the next one
+	number   []int32      // of the base's requests in the play at hand; -1 for those that it does not have
+	chain    []int32      // the numbers of the requests that warm up for the play at hand
 	waits    agentXWaits
 }
 
@@ -175,13 +176,16 @@ const noUser = -1
 
 func newAgentXExpansion(base *Workload, plan AgentXPlan) *agentXExpansion {
 	x := &agentXExpansion{
-		base: base, plan: plan, sessions: make([]int32, base.Requests()), number: make([]int32, base.Requests()),
+		base: base, plan: plan, sessions: make([]int32, base.Requests()), threads: newDisjointSets(base.Requests()), number: make([]int32, base.Requests()),
 		waits: agentXWaits{map[int32][]Edge{}, map[int32][]Edge{}},
 	}
 	for s := range base.Sessions() {
 		for r := base.SessionStart[s]; r < base.SessionStart[s+1]; r++ {
 			x.sessions[r], x.number[r] = int32(s), noRequest
 		}
+	}
+	for s := range base.Sessions() {
+		x.findThreads(base.SessionStart[s], base.SessionStart[s+1])
 	}
 	x.collect()
 	if plan.Shuffle {
@@ -190,10 +194,27 @@ func newAgentXExpansion(base *Workload, plan AgentXPlan) *agentXExpansion {
 	}
 	x.blocks = newAgentXBlocks(x)
 	x.w = &Workload{
-		Name: base.Name, BlockSize: base.BlockSize, tables: map[tableKey]*BlockTable{}, tableErrs: map[tableKey]error{}, tableOf: x.blocks.table,
+		Name: base.Name, LeftOut: base.LeftOut, BlockSize: base.BlockSize, tables: map[tableKey]*BlockTable{}, tableErrs: map[tableKey]error{}, tableOf: x.blocks.table,
 		Graph: &Graph{inStart: []uint32{0}, outStart: []uint32{0}},
 	}
 	return x
+}
+
+// findThreads finds the threads of a session, whose requests are from one number up to another: those that follow one another. A
+// session that does not say what follows what is one thread.
+func (x *agentXExpansion) findThreads(from, to int32) {
+	alone := true
+	for r := from; r < to; r++ {
+		for _, e := range x.base.Graph.Edges(r) {
+			if e.Relation == Sequence && from <= e.From && e.From < to {
+				x.threads.join(r, e.From)
+				alone = false
+			}
+		}
+	}
+	for r := from; r < to && alone; r++ {
+		x.threads.join(from, r)
+	}
 }
 
 // collect finds the conversations that fit.
@@ -356,16 +377,13 @@ func (x *agentXExpansion) playOn(herd [][]agentXPlay) {
 func (x *agentXExpansion) playRound(p *agentXPlay, most int) int {
 	source := &x.plays[p.source]
 	begun := map[int32]bool{} // in this round
-	waits := func(e Edge) bool {
-		own, is := slices.BinarySearch(source.requests, e.From)
-		return is && !p.isBehind(own) && !(e.Trigger == OnDispatch && begun[e.From])
-	}
+	waits := func(e Edge) bool { return x.isLeft(p, e.From) && !(e.Trigger == OnDispatch && begun[e.From]) }
 	var round []int
 	for more := true; more; {
 		more = false
 		for _, own := range source.byRank {
 			r := source.requests[own]
-			if len(round) == most || begun[r] || p.isBehind(int(own)) || slices.ContainsFunc(x.base.Graph.Edges(r), waits) || slices.ContainsFunc(x.waits.in[r], waits) {
+			if len(round) == most || begun[r] || p.isBehind(int(own)) || x.waitsFor(r, waits) {
 				continue
 			}
 			begun[r], more = true, true
@@ -377,6 +395,17 @@ func (x *agentXExpansion) playRound(p *agentXPlay, most int) int {
 		p.leaveBehind(own)
 	}
 	return len(round)
+}
+
+// isLeft reports whether a request is one that a play has before it.
+func (x *agentXExpansion) isLeft(p *agentXPlay, r int32) bool {
+	own, is := slices.BinarySearch(x.plays[p.source].requests, r)
+	return is && !p.isBehind(own)
+}
+
+// waitsFor reports whether a request waits for anything of a kind.
+func (x *agentXExpansion) waitsFor(r int32, kind func(Edge) bool) bool {
+	return slices.ContainsFunc(x.base.Graph.Edges(r), kind) || slices.ContainsFunc(x.waits.in[r], kind)
 }
 
 // zero is when a play begins, which may be in its middle, in the time of its source.
@@ -391,23 +420,24 @@ func (x *agentXExpansion) zero(p *agentXPlay) float64 {
 	return zero
 }
 
-// due is how long after that the next request of a play is due.
+// due is how long after that the next request of a play is due that waits for nothing more.
 func (x *agentXExpansion) due(p *agentXPlay) float64 {
 	due := math.Inf(1)
 	for own, r := range x.plays[p.source].requests {
-		if !p.isBehind(own) {
+		if !p.isBehind(own) && !x.waitsFor(r, func(e Edge) bool { return x.isLeft(p, e.From) }) {
 			due = min(due, x.base.Graph.RecordedStartMs[r]-x.zero(p))
 		}
 	}
 	return due
 }
 
-// primers returns the requests that fill the cache with what a play has behind it, one after another.
+// primers returns the requests that fill the cache with what a play has behind it, one after another: of each thread that goes on the
+// last one. Where none does, the play's next request takes their place in what is repeated.
 func (x *agentXExpansion) primers(p *agentXPlay) []int32 {
-	last := map[int32]int32{} // of each session
+	last := map[int32]int32{} // of each thread
 	goesOn := map[int32]bool{}
 	for own, r := range x.plays[p.source].requests {
-		s := x.sessions[r]
+		s := x.threads.of(r)
 		if !p.isBehind(own) {
 			goesOn[s] = true
 		} else if of, ok := last[s]; !ok || x.base.Graph.RecordedStartMs[r] >= x.base.Graph.RecordedStartMs[of] {
@@ -421,12 +451,28 @@ func (x *agentXExpansion) primers(p *agentXPlay) []int32 {
 		}
 	}
 	slices.SortFunc(primers, func(a, b int32) int { return cmp.Compare(x.base.Graph.Rank[a], x.base.Graph.Rank[b]) })
-	if own := len(primers); own > 0 && !x.plan.PlayOn {
-		for i := range x.plan.PrimersPerUser {
-			primers = append(primers, primers[i%own])
-		}
+	if x.plan.PlayOn {
+		return primers
+	}
+	repeated := primers
+	if len(primers) == 0 {
+		repeated = x.soonest(p)
+	}
+	for i := range min(x.plan.PrimersPerUser, len(repeated)*x.plan.PrimersPerUser) {
+		primers = append(primers, repeated[i%len(repeated)])
 	}
 	return primers
+}
+
+// soonest is the first request that a play has before it, in a list; the list is empty when the source does not say when it was.
+func (x *agentXExpansion) soonest(p *agentXPlay) (first []int32) {
+	at := math.Inf(1)
+	for own, r := range x.plays[p.source].requests {
+		if start := x.base.Graph.RecordedStartMs[r]; !p.isBehind(own) && start < at {
+			at, first = start, []int32{r}
+		}
+	}
+	return first
 }
 
 // add adds what a play has before it, and what warms the cache up for it. They share sessions, whose requests are
@@ -529,14 +575,20 @@ func (x *agentXExpansion) appendEdges(edges, of []Edge) []Edge {
 	return edges
 }
 
-// floor is when a request of a play may start, from the play's own start. What waits for something behind the play is due
-// when it was, as are roots.
+// floor is when a request of a play may start, from the play's own start. Where the play goes on with something behind it, and where
+// nothing is left to wait for, that is when the request did start, or when what is behind would have let it.
 func (x *agentXExpansion) floor(p *agentXPlay, r int32) float64 {
 	g := x.base.Graph
-	behind, waits := false, false
+	due, goesOn, waits := g.RecordedStartMs[r], false, false
 	for _, e := range g.Edges(r) {
-		is := x.number[e.From] != noRequest
-		waits, behind = waits || is, behind || !is
+		if x.number[e.From] != noRequest {
+			waits = true
+			continue
+		}
+		goesOn = goesOn || e.Relation == Sequence || e.Relation == Spawn
+		if !x.plan.PlayOn { // a warm-up that plays on has been through these waits
+			due = max(due, g.releasedMs(e))
+		}
 	}
 	if math.IsInf(p.fromMs, -1) {
 		if waits && !x.plan.Floors {
@@ -544,10 +596,19 @@ func (x *agentXExpansion) floor(p *agentXPlay, r int32) float64 {
 		}
 		return g.NotBeforeMs[r] - x.plays[p.source].zeroMs
 	}
-	if waits && !behind && !x.plan.Floors {
+	if waits && !goesOn && !x.plan.Floors {
 		return math.Inf(-1)
 	}
-	return min(g.RecordedStartMs[r]-p.fromMs, x.plan.GapCapMs)
+	return min(due-p.fromMs, x.plan.GapCapMs)
+}
+
+// releasedMs is when an edge let the request that waits start in the source, in ms.
+func (g *Graph) releasedMs(e Edge) float64 {
+	at := g.RecordedStartMs[e.From]
+	if end := g.RecordedEndMs[e.From]; e.Trigger == OnCompletion && !math.IsNaN(end) {
+		at = end
+	}
+	return exactMs(at + e.DelayMs)
 }
 
 // finish completes the scenario.

@@ -200,15 +200,15 @@ func TestAgentXPlaysOn(t *testing.T) {
 				switch {
 				case base.Graph.Play[r] != base.Graph.Play[of]:
 				case instance < plan.Users && base.Graph.RecordedStartMs[r] < plan.StartsMs[instance]:
-					past[base.sessionOf(r)] = true
+					past[s.blocks.expansion.threads.of(r)] = true
 				default:
 					want = append(want, r)
-					resumes[base.sessionOf(r)] = true
+					resumes[s.blocks.expansion.threads.of(r)] = true
 				}
 			}
-			for session := range past {
-				if resumes[session] {
-					p.warmUp = p.warmUp[1:] // the last one of an agent that goes on
+			for thread := range past {
+				if resumes[thread] {
+					p.warmUp = p.warmUp[1:] // the last one of a thread that goes on
 					ofUser[instance]--
 				}
 			}

@@ -31,8 +31,8 @@ type TraceCheck struct {
 	// Problems are what is wrong or missing; MoreProblems counts those beyond the first 20.
 	Problems     []string `json:"problems"`
 	MoreProblems int      `json:"more_problems"`
-	// Partial says that damaged records were left out, because the check asks for what is whole only.
-	Partial bool `json:"partial,omitempty"`
+	// LeftOut counts the damaged records and files that were left out, because the check asks for what is whole only.
+	LeftOut int `json:"left_out_records,omitempty"`
 	// Notes are what is odd but loses nothing.
 	Notes []string `json:"notes"`
 }
@@ -70,7 +70,7 @@ func (s TraceSpec) Check(ctx context.Context, src Source) (*TraceCheck, error) {
 	case wrong != nil:
 		check.Problems, check.MoreProblems = wrong.Problems, wrong.More
 	case onlyWhole:
-		check.Partial = w.Partial
+		check.LeftOut = w.LeftOut
 	default:
 		check.Problems, check.MoreProblems = append(check.Problems, found.problems...), found.more
 		w.Warnings = found.warnings

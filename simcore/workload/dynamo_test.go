@@ -217,8 +217,8 @@ func TestDynamoFixtures(t *testing.T) {
 			if !strings.Contains(warnings, test.text) || test.text == "" && warnings != "" && !strings.Contains(warnings, "is not given") {
 				t.Errorf("%s: warns\n %s\nwant %s", name, warnings, test.text)
 			}
-			if salvaged := strings.Contains(warnings, "left out"); w.Partial != salvaged {
-				t.Errorf("%s: partial is %v", name, w.Partial)
+			if salvaged := strings.Contains(warnings, "left out"); (w.LeftOut > 0) != salvaged {
+				t.Errorf("%s: %d left out", name, w.LeftOut)
 			}
 		}
 	}
@@ -343,7 +343,7 @@ func TestDynamoLinkProblems(t *testing.T) {
 			t.Errorf("got %s\nwant %s", got, test.want)
 		}
 		spec.Salvage = true
-		if w, err := loadTrace(t, spec, ""); err != nil || w.Partial != (test.want != "") {
+		if w, err := loadTrace(t, spec, ""); err != nil || (w.LeftOut > 0) != (test.want != "") {
 			t.Errorf("salvaged: %v", err)
 		}
 	}
@@ -398,7 +398,7 @@ func TestCaptureFolder(t *testing.T) {
 		t.Errorf("a mixed file: %v", err)
 	}
 	mixed.Salvage = true
-	if salvaged, err := loadTrace(t, mixed, ""); err != nil || salvaged.Digest() != w.Digest() || salvaged.Partial {
+	if salvaged, err := loadTrace(t, mixed, ""); err != nil || salvaged.Digest() != w.Digest() || salvaged.LeftOut > 0 {
 		t.Errorf("a salvaged mixed file: %v", err)
 	}
 }

@@ -223,8 +223,8 @@ func (s TraceSpec) read(ctx context.Context, src Source, found *findings) (*Work
 	}
 	w.Name, w.Format, w.Detected = name, s.Format, shown
 	w.Warnings = found.warnings
-	if found.salvage && len(found.problems) > 0 {
-		w.Partial, w.Warnings = true, append(w.Warnings, found.leftOut()...)
+	if found.salvage {
+		w.LeftOut, w.Warnings = len(found.problems)+found.more, append(w.Warnings, found.leftOut()...)
 	}
 	for _, setting := range given {
 		if src.Rules.SilentTraceSettings {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -109,10 +110,10 @@ func TestSalvage(t *testing.T) {
 		}
 		t.Run(format, func(t *testing.T) {
 			whole, err := load(rowsText(d.rows(6)...), false)
-			if err != nil || whole.Partial {
+			if err != nil || whole.LeftOut != 0 {
 				t.Fatal(err)
 			}
-			kept := func(text string, want *Workload, says ...string) {
+			kept := func(text string, want *Workload, damages int, says ...string) {
 				t.Helper()
 				_, err := load(text, false)
 				for _, part := range says {
@@ -125,25 +126,25 @@ func TestSalvage(t *testing.T) {
 					t.Fatal(err)
 				}
 				warnings := strings.Join(w.Warnings, "\n")
-				if w.Digest() != want.Digest() || w.Partial != (len(says) > 0) || strings.Contains(warnings, "left out") != w.Partial {
-					t.Errorf("%d requests, partial %v, %s; want %d", w.Requests(), w.Partial, warnings, want.Requests())
+				if w.Digest() != want.Digest() || w.LeftOut != damages || strings.Contains(warnings, "left out") != (damages > 0) {
+					t.Errorf("%d requests, %d left out, %s; want %d and %d", w.Requests(), w.LeftOut, warnings, want.Requests(), damages)
 				}
 				check := checkText(t, format, text, false)
 				if check.Requests != want.Requests() || check.Sound() == (len(says) > 0) || len(says) > 0 && !strings.Contains(strings.Join(check.Problems, "\n"), says[0]) {
 					t.Errorf("the check has %d requests and finds %q", check.Requests, check.Problems)
 				}
-				if check = checkText(t, format, text, true); !check.Sound() || check.Partial != w.Partial || check.Requests != want.Requests() {
-					t.Errorf("what is whole has %d requests, partial %v, problems %q", check.Requests, check.Partial, check.Problems)
+				if check = checkText(t, format, text, true); !check.Sound() || check.LeftOut != damages || check.Requests != want.Requests() {
+					t.Errorf("what is whole has %d requests, %d left out, problems %q", check.Requests, check.LeftOut, check.Problems)
 				}
 			}
-			kept(rowsText(d.rows(6)...), whole)
+			kept(rowsText(d.rows(6)...), whole, 0)
 
 			at := len(d.rows(3)) // bad rows come there, after three good ones
 			bad := func(n int) string {
 				return rowsText(slices.Insert(d.rows(6), at, slices.Repeat([]string{d.bad}, n)...)...)
 			}
-			kept(bad(1), whole, fmt.Sprintf("-:%d: ", at+1), d.says)
-			kept(bad(30), whole, fmt.Sprintf("-:%d: ", at+20), "and 10 more bad lines")
+			kept(bad(1), whole, 1, fmt.Sprintf("-:%d: ", at+1), d.says)
+			kept(bad(30), whole, 30, fmt.Sprintf("-:%d: ", at+20), "and 10 more bad lines")
 
 			three, err := load(rowsText(d.rows(3)...), false)
 			if err != nil {
@@ -155,7 +156,7 @@ func TestSalvage(t *testing.T) {
 				if d.header != "" && strings.HasPrefix(d.header, "{") {
 					good++ // the header is a good line
 				}
-				kept(cut, three, fmt.Sprintf("-:%d: cannot be read past line %d: ", at+1, at), fmt.Sprintf("(good records before it: %d; --salvage keeps them)", good))
+				kept(cut, three, 1, fmt.Sprintf("-:%d: cannot be read past line %d: ", at+1, at), fmt.Sprintf("(good records before it: %d; --salvage keeps them)", good))
 			}
 
 			for _, nothing := range []string{rowsText(d.rows(0)...), rowsText(append(d.rows(0), `{"x`)...)} {
@@ -223,8 +224,8 @@ func TestSalvageDependencies(t *testing.T) {
 					t.Errorf("released are %v, want %v", got, test.want)
 				}
 			}
-			if text := strings.Join(w.Warnings, "\n"); !w.Partial || !strings.Contains(text, test.warning) {
-				t.Errorf("partial %v, warnings %s, want %s", w.Partial, text, test.warning)
+			if text := strings.Join(w.Warnings, "\n"); w.LeftOut == 0 || !strings.Contains(text, test.warning) {
+				t.Errorf("%d left out, warnings %s, want %s", w.LeftOut, text, test.warning)
 			}
 		})
 	}
@@ -261,7 +262,7 @@ func TestSalvageWeka(t *testing.T) {
 				}
 			}
 			w, err := load(true, test.damaged)
-			if err != nil || !w.Partial {
+			if err != nil || w.LeftOut == 0 {
 				t.Fatalf("salvaged: %v", err)
 			}
 			if test.whole == "" {
@@ -323,6 +324,27 @@ func TestDoubts(t *testing.T) {
 			case !strict && (err != nil || !strings.Contains(strings.Join(w.Warnings, "\n"), test.doubt)):
 				t.Errorf("%s: %v, want the warning %q", test.name, err, test.doubt)
 			}
+		}
+	}
+}
+
+// What a workload is without is told of whatever is made of it.
+func TestLeftOutStays(t *testing.T) {
+	w, err := loadText(wekaText("a", "local", wekaRow(0, 1, 1), wekaRow(9, 1, 1, 2))+`{"id":5}`+"\n"+wekaText("b", "local", wekaRow(0, 1, 1)), func(s *TraceSpec) { s.Format, s.Salvage = FormatWeka, true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	started, err := w.StartingAt(make([]float64, w.Requests()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	scenario, err := AgentX(t.Context(), w, AgentXPlan{Users: 1, Salt: SaltPlay, GapCapMs: math.Inf(1), Plays: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, of := range map[string]*Workload{"the trace": w, "its beginning": w.First(.5), "at given times": started, "its scenario": scenario.Workload} {
+		if of.LeftOut != 1 {
+			t.Errorf("%s: %d are left out, want 1", name, of.LeftOut)
 		}
 	}
 }

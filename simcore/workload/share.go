@@ -18,7 +18,7 @@ func (w *Workload) First(share float64) *Workload {
 		return w
 	}
 	out := &Workload{
-		Name: w.Name, Format: w.Format, Detected: w.Detected, Warnings: w.Warnings, Partial: w.Partial, BlockSize: w.BlockSize,
+		Name: w.Name, Format: w.Format, Detected: w.Detected, Warnings: w.Warnings, LeftOut: w.LeftOut, BlockSize: w.BlockSize,
 		SessionStart: make([]int32, 1, len(kept)+1), names: w.names, runStart: []uint32{0},
 		tables: map[tableKey]*BlockTable{}, tableErrs: map[tableKey]error{},
 	}

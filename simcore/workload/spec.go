@@ -58,7 +58,7 @@ type TraceSpec struct {
 	NestedTimestampBasis string `json:"nested_timestamp_basis,omitempty"`
 	// Strict makes errors of what looks incomplete in a trace, which are warnings otherwise.
 	Strict bool `json:"strict,omitempty"`
-	// Salvage replays what is whole of a damaged trace and says that it is partial.
+	// Salvage replays what is whole of a damaged trace and counts what it leaves out.
 	Salvage bool `json:"salvage,omitempty"`
 	// CharactersPerToken turns the texts of AIPerf traces into lengths; 0 means 4.
 	CharactersPerToken float64 `json:"characters_per_token"`

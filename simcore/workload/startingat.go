@@ -24,7 +24,7 @@ func (w *Workload) StartingAt(startsMs []float64) (*Workload, error) {
 	}
 	n := w.Requests()
 	out := &Workload{
-		Name: w.Name, Format: w.Format, Detected: w.Detected, Warnings: w.Warnings, Partial: w.Partial, BlockSize: w.BlockSize,
+		Name: w.Name, Format: w.Format, Detected: w.Detected, Warnings: w.Warnings, LeftOut: w.LeftOut, BlockSize: w.BlockSize,
 		Input: w.Input, Output: w.Output, ArrivalMs: filledWith(math.NaN(), n), DelayMs: make([]float64, n), SessionStart: w.SessionStart,
 		ids: w.ids, sessionNames: w.sessionNames, names: w.names, runStart: w.runStart, runs: w.runs, planned: w.planned, hints: w.hints,
 		measured: w.measured, transcripts: w.transcripts,

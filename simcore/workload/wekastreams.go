@@ -33,7 +33,7 @@ func (c *wekaCorpus) workload() (*Workload, error) {
 type wekaGraph struct {
 	t     *wekaTrace
 	edges []builtEdge
-	// stream is the stream of each request of the main agent, and streams their requests in order.
+	// stream is the stream of each request among those of its agent.
 	stream     []int32
 	unsorted   bool
 	unfinished string // the subagent without requests that is waited for
@@ -44,7 +44,7 @@ func (t *wekaTrace) graph(s TraceSpec) *wekaGraph {
 	streams := g.scope(t.main)
 	for i := range t.subagents {
 		a := &t.subagents[i]
-		g.join(a, g.scope(a.requests), streams[g.stream[a.spawner]], s.JoinDelay)
+		g.join(a, g.scope(a.requests), streams[g.stream[a.spawner]].requests, s.JoinDelay)
 		if len(a.requests) > 0 {
 			g.spawn(a, s.SpawnTrigger)
 		}
@@ -56,147 +56,246 @@ func (g *wekaGraph) edge(to, from int32, trigger Trigger, delayMs float64, relat
 	g.edges = append(g.edges, builtEdge{to, Edge{From: from, DelayMs: max(0, exactMs(delayMs)), Trigger: trigger, Relation: relation}})
 }
 
-// follow makes a request wait for an earlier one: for its end, or for its start if they ran side by side.
-func (g *wekaGraph) follow(to, from int32) {
-	r, before := &g.t.requests[to], &g.t.requests[from]
-	if before.endMs <= r.startMs {
-		g.edge(to, from, OnCompletion, r.startMs-before.endMs, Sequence)
-		return
-	}
-	g.edge(to, from, OnDispatch, r.startMs-before.startMs, Spawn)
+// wekaSlackMs is how far rounding may be off where one thing has to come after another.
+const wekaSlackMs = 1e-3
+
+// wekaStream is requests of one agent whose prompts each go on from the one before.
+type wekaStream struct {
+	requests []int32
+	tail     int32     // the last of them with hash ids; noRequest for none
+	from     int32     // the request of another stream that its first one forks from; noRequest for none
+	common   int       // how many hash ids these two have in common
+	endedMs  []float64 // when each of the requests and all before it had ended
 }
 
-// scope finds the streams of an agent: runs of requests whose prompts each go on from the one before. Requests wait for the
-// one before them in their stream or the one that they fork from, and for what other streams had finished.
-func (g *wekaGraph) scope(requests []int32) (streams [][]int32) {
+func (s *wekaStream) add(r int32, ids bool) {
+	if s.requests = append(s.requests, r); ids {
+		s.tail = r
+	}
+}
+
+// scope finds the streams of an agent, in the order in which they begin, and what their requests wait for: the one before them, what
+// their stream forks from, and what other streams had finished.
+func (g *wekaGraph) scope(requests []int32) []wekaStream {
 	if !slices.IsSortedFunc(requests, g.byStart) {
 		g.unsorted = true
 		requests = slices.Clone(requests)
 		slices.SortStableFunc(requests, g.byStart)
 	}
-	if !slices.ContainsFunc(requests, func(r int32) bool { return g.t.fullBlocks(r) > 0 }) {
-		return g.chain(requests)
+	alone := 0 // a preamble is the first request of the first stream, whatever its prompt is
+	if g.preamble(requests) {
+		alone = 1
 	}
-	var found []wekaStream
-	for i, r := range requests {
-		at, from := g.place(found, requests, i)
-		if at == len(found) {
-			found = append(found, wekaStream{prompt: r})
-		}
-		hashed := g.t.fullBlocks(r) > 0
-		switch {
-		case from != noRequest && g.t.common(from, r) == 0: // nothing says that they ran side by side on purpose
-			g.edge(r, from, OnCompletion, g.t.requests[r].startMs-g.t.requests[from].endMs, Sequence)
-		case from != noRequest:
-			g.follow(r, from)
-		}
-		for other := range found {
-			if other != at {
-				g.barrier(r, from, &found[other])
+	streams := g.mend(g.streams(requests[alone:]))
+	if alone > 0 {
+		streams[0].requests = slices.Insert(streams[0].requests, 0, requests[0])
+	}
+	for at := range streams {
+		s := &streams[at]
+		slices.SortStableFunc(s.requests, g.byStart)
+		ended := math.Inf(-1)
+		for i, r := range s.requests {
+			g.stream[r] = int32(at)
+			ended = max(ended, g.t.requests[r].endMs)
+			s.endedMs = append(s.endedMs, ended)
+			if i > 0 {
+				before := s.requests[i-1]
+				g.edge(r, before, OnCompletion, g.t.requests[r].startMs-g.t.requests[before].endMs, Sequence)
 			}
 		}
-		s := &found[at]
-		s.requests = append(s.requests, r)
-		s.endMs = max(s.endMs, g.t.requests[r].endMs)
-		s.endedMs = append(s.endedMs, s.endMs)
-		if hashed {
-			s.prompt = r
+		if s.from != noRequest {
+			g.fork(s.requests[0], s.from)
 		}
-		g.stream[r] = int32(at)
 	}
-	for _, s := range found {
-		streams = append(streams, s.requests)
+	for at := range streams {
+		follows := streams[at].from
+		for _, r := range streams[at].requests {
+			for other := range streams {
+				if other != at {
+					g.barrier(r, follows, &streams[other])
+				}
+			}
+			follows = r
+		}
 	}
 	return streams
 }
 
-// wekaStream is requests of one agent whose prompts each go on from the one before.
-type wekaStream struct {
-	requests []int32
-	prompt   int32     // the last of them with hash ids
-	endMs    float64   // when all of them had ended
-	endedMs  []float64 // when each and all before it had
+// fork makes the first request of a stream wait for the one that it forks from: for its end, or for its start if they ran side by
+// side.
+func (g *wekaGraph) fork(first, from int32) {
+	r, before := &g.t.requests[first], &g.t.requests[from]
+	if before.endMs <= r.startMs {
+		g.edge(first, from, OnCompletion, r.startMs-before.endMs, Spawn)
+		return
+	}
+	g.edge(first, from, OnDispatch, r.startMs-before.startMs, Spawn)
 }
-
-func (s *wekaStream) tail() int32 { return s.requests[len(s.requests)-1] }
 
 func (g *wekaGraph) byStart(a, b int32) int {
 	return cmp.Compare(g.t.requests[a].startMs, g.t.requests[b].startMs)
 }
 
-// chain makes the requests of an agent without hash ids wait one for another.
-func (g *wekaGraph) chain(requests []int32) [][]int32 {
-	for i := 1; i < len(requests); i++ {
-		r, before := requests[i], requests[i-1]
-		g.edge(r, before, OnCompletion, g.t.requests[r].startMs-g.t.requests[before].endMs, Sequence)
+// streams puts each request, in order of time, into the stream whose prompt it goes on with, or into a new one that forks from the
+// one with most in common. Requests without hash ids belong to the first stream.
+func (g *wekaGraph) streams(requests []int32) []wekaStream {
+	var streams []wekaStream
+	for _, r := range requests {
+		ids := g.t.ids(r)
+		at, from, common := 0, int32(noRequest), 0
+		if ids > 0 && slices.ContainsFunc(streams, func(s wekaStream) bool { return s.tail != noRequest }) {
+			at, from, common = g.place(streams, r)
+		}
+		if at == len(streams) {
+			streams = append(streams, wekaStream{tail: noRequest, from: from, common: common})
+		}
+		streams[at].add(r, ids > 0)
 	}
-	return [][]int32{requests}
+	return streams
 }
 
-// place says which stream the i-th request of an agent belongs to, len(streams) for a new one, and which request it
-// follows; noRequest for none. Requests without hash ids belong to the agent's first stream.
-func (g *wekaGraph) place(streams []wekaStream, requests []int32, i int) (at int, from int32) {
-	r := requests[i]
-	if g.t.fullBlocks(r) == 0 && len(streams) > 0 {
-		return 0, streams[0].tail()
-	}
-	start := g.t.requests[r].startMs
-	goesOn, goesOnBlocks := -1, 0 // the stream that goes on with this request
-	fork, forkBlocks := -1, 0     // the stream with most in common
+// place says which stream a request with hash ids belongs to, len(streams) for a new one, and what that forks from: of equals the
+// tail with the longer prompt, then the first stream.
+func (g *wekaGraph) place(streams []wekaStream, r int32) (at int, from int32, common int) {
+	goesOn, longest := -1, 0
+	from = noRequest
 	for k := range streams {
-		s := &streams[k]
-		common := g.t.common(s.prompt, r)
-		if common == 0 {
+		tail := streams[k].tail
+		if tail == noRequest {
 			continue
 		}
-		if s.endMs <= start && common == g.t.fullBlocks(s.prompt) && (common > goesOnBlocks || common == goesOnBlocks && g.nearer(s, &streams[goesOn], start)) {
-			goesOn, goesOnBlocks = k, common
+		ids, shared := g.t.ids(tail), g.t.common(tail, r)
+		if shared == ids && ids > longest && g.ended(tail, r) && g.sameModel(tail, r) {
+			goesOn, longest = k, ids
 		}
-		if common > forkBlocks || common == forkBlocks && g.nearer(s, &streams[fork], start) {
-			fork, forkBlocks = k, common
+		if shared > common || shared == common && shared > 0 && ids > g.t.ids(from) {
+			from, common = tail, shared
 		}
 	}
-	switch {
-	case goesOn >= 0:
-		return goesOn, streams[goesOn].tail()
-	case fork >= 0:
-		return len(streams), streams[fork].prompt
-	case i == 1 && g.preamble(requests):
-		return 0, requests[0]
+	if goesOn >= 0 {
+		return goesOn, noRequest, 0
 	}
-	return len(streams), noRequest
+	return len(streams), from, common
 }
 
-// nearer prefers, of two streams with as much in common with a request that starts at a time, one that has ended by then,
-// then the one that ended last, then the one whose last request started last.
-func (g *wekaGraph) nearer(s, than *wekaStream, start float64) bool {
-	if ended := s.endMs <= start; ended != (than.endMs <= start) {
-		return ended
-	}
-	a, b := s.tail(), than.tail()
-	return cmp.Or(cmp.Compare(s.endMs, than.endMs), g.byStart(a, b), cmp.Compare(a, b)) > 0
+// ended reports whether a request had ended when another one began.
+func (g *wekaGraph) ended(before, r int32) bool {
+	return g.t.requests[before].endMs <= g.t.requests[r].startMs+wekaSlackMs
 }
 
-// preamble reports whether an agent's first request has nothing in common with any other.
+func (g *wekaGraph) sameModel(a, b int32) bool { return g.t.requests[a].model == g.t.requests[b].model }
+
+// mend lets streams that nothing went on with go on with one that forks from their end: that is how a conversation looks whose prompt
+// was cut down or edited. It returns the streams that are left.
+func (g *wekaGraph) mend(streams []wekaStream) []wekaStream {
+	m := wekaMending{g: g, streams: streams, gone: make([]bool, len(streams)), ends: map[int32]int{}, forks: map[int32][]int{}}
+	for k := range streams {
+		m.ends[streams[k].tail] = k
+		if from := streams[k].from; from != noRequest {
+			m.register(from, k)
+		}
+	}
+	for len(m.left) > 0 {
+		end := m.left[0]
+		m.left = m.left[1:]
+		if stream, is := m.ends[end]; is {
+			m.goOn(stream, end)
+		}
+	}
+	var whole []wekaStream
+	for k := range streams {
+		if !m.gone[k] {
+			whole = append(whole, streams[k])
+		}
+	}
+	slices.SortStableFunc(whole, func(a, b wekaStream) int { return g.byStart(a.requests[0], b.requests[0]) })
+	return whole
+}
+
+// wekaMending is the mending of an agent's streams.
+type wekaMending struct {
+	g       *wekaGraph
+	streams []wekaStream
+	gone    []bool          // streams that have become part of another one
+	ends    map[int32]int   // the stream that ends with a request
+	forks   map[int32][]int // the streams that fork from a request
+	left    []int32         // the requests with forks that are yet to be looked at, by name
+}
+
+// register notes that a stream forks from a request.
+func (m *wekaMending) register(from int32, stream int) {
+	m.forks[from] = append(m.forks[from], stream)
+	at, there := slices.BinarySearchFunc(m.left, from, func(a, b int32) int {
+		return cmp.Compare(m.g.t.requests[a].name(), m.g.t.requests[b].name())
+	})
+	if !there {
+		m.left = slices.Insert(m.left, at, from)
+	}
+}
+
+// goOn lets a stream go on with one that forks from its end, if one fits: the one with most in common, of equals the earliest. The
+// other forks may rather have come from its new end.
+func (m *wekaMending) goOn(stream int, end int32) {
+	forks := slices.DeleteFunc(slices.Clone(m.forks[end]), func(k int) bool { return m.gone[k] })
+	next := -1
+	for _, k := range forks {
+		if m.fits(end, k) && (next < 0 || cmp.Or(cmp.Compare(m.streams[k].common, m.streams[next].common), m.g.byStart(m.first(next), m.first(k)), cmp.Compare(next, k)) > 0) {
+			next = k
+		}
+	}
+	if next < 0 {
+		return
+	}
+	s := &m.streams[stream]
+	s.requests, s.tail = append(s.requests, m.streams[next].requests...), m.streams[next].tail
+	m.gone[next], m.ends[s.tail] = true, stream
+	delete(m.ends, end)
+	for _, k := range forks {
+		if k == next || m.g.t.requests[s.tail].startMs > m.g.t.requests[m.first(k)].startMs+wekaSlackMs {
+			continue
+		}
+		if common := m.g.t.common(s.tail, m.first(k)); common > 0 {
+			m.streams[k].from, m.streams[k].common = s.tail, common
+			m.register(s.tail, k)
+		}
+	}
+}
+
+func (m *wekaMending) first(stream int) int32 { return m.streams[stream].requests[0] }
+
+// fits reports whether a stream that forks from a request can be how that one's stream went on.
+func (m *wekaMending) fits(end int32, stream int) bool {
+	const longMs, half = 3_600_000, .5 // after so long a pause, that part of the prompt has to be the same
+	first := m.first(stream)
+	pauseMs := m.g.t.requests[first].startMs - m.g.t.requests[end].endMs
+	return m.g.ended(end, first) && m.g.sameModel(end, first) && !(pauseMs > longMs && float64(m.streams[stream].common) < half*float64(m.g.t.ids(end)))
+}
+
+// preamble reports whether an agent's first request has nothing in common with any other; after a long answer not even hash ids at
+// other places.
 func (g *wekaGraph) preamble(requests []int32) bool {
+	const long = 64 // output tokens
+	if len(requests) < 2 || g.t.ids(requests[0]) == 0 {
+		return false
+	}
 	first := requests[0]
 	for _, r := range requests[1:] {
 		if g.t.common(first, r) > 0 {
 			return false
 		}
 	}
-	return true
+	return g.t.requests[first].output <= long || !g.t.sharesIDs(first, requests[1:])
 }
 
 // barrier makes a request wait for the last of another stream to end before it began, unless it follows that one anyway.
 func (g *wekaGraph) barrier(r, follows int32, s *wekaStream) {
 	start, last := g.t.requests[r].startMs, int32(noRequest)
-	for i, from := range slices.Backward(s.requests) {
+	began, _ := slices.BinarySearchFunc(s.requests, start, func(f int32, start float64) int { return cmp.Compare(g.t.requests[f].startMs, start) })
+	for i, from := range slices.Backward(s.requests[:began]) {
 		if last != noRequest && s.endedMs[i] <= g.t.requests[last].endMs {
 			break // none before it ended later
 		}
-		f := &g.t.requests[from]
-		if f.startMs < start && f.endMs <= start && (last == noRequest || f.endMs > g.t.requests[last].endMs) {
+		if g.ended(from, r) && (last == noRequest || g.t.requests[from].endMs > g.t.requests[last].endMs) {
 			last = from
 		}
 	}
@@ -218,11 +317,10 @@ func (g *wekaGraph) spawn(a *wekaSubagent, trigger string) {
 
 // join makes the first request of the spawning stream that comes after a subagent, and started after its end, wait for the last
 // request of each of the subagent's streams.
-func (g *wekaGraph) join(a *wekaSubagent, own [][]int32, stream []int32, delay string) {
-	const slackMs = 1e-3
+func (g *wekaGraph) join(a *wekaSubagent, own []wekaStream, stream []int32, delay string) {
 	after := slices.Index(stream, a.spawner) + 1
 	at := slices.IndexFunc(stream[after:], func(r int32) bool {
-		return g.t.requests[r].outer > a.outer && g.t.requests[r].startMs >= a.endMs-slackMs
+		return g.t.requests[r].outer > a.outer && g.t.requests[r].startMs >= a.endMs-wekaSlackMs
 	})
 	if at < 0 {
 		return
@@ -233,7 +331,7 @@ func (g *wekaGraph) join(a *wekaSubagent, own [][]int32, stream []int32, delay s
 	}
 	turn := stream[after+at]
 	for _, of := range own {
-		last := of[len(of)-1]
+		last := of.requests[len(of.requests)-1]
 		wait := g.t.requests[turn].startMs - g.t.requests[last].endMs
 		if delay == JoinNone {
 			wait = 0
@@ -245,14 +343,37 @@ func (g *wekaGraph) join(a *wekaSubagent, own [][]int32, stream []int32, delay s
 // fullBlocks is the number of whole blocks of a prompt that have hash ids.
 func (t *wekaTrace) fullBlocks(r int32) int {
 	request := &t.requests[r]
-	return min(runBlocks(t.runs[request.prompt.from:request.prompt.to]), int(request.input)/int(t.blockSize))
+	return min(t.ids(r), int(request.input)/int(t.blockSize))
 }
 
-// common is the number of leading whole blocks that two prompts share.
-func (t *wekaTrace) common(a, b int32) int {
-	x, y := &t.requests[a], &t.requests[b]
-	n := commonBlocks(t.runs[x.prompt.from:x.prompt.to], t.runs[y.prompt.from:y.prompt.to])
-	return min(n, int(x.input)/int(t.blockSize), int(y.input)/int(t.blockSize))
+// ids is the number of hash ids of a request, whether they are of whole blocks or not; 0 for none.
+func (t *wekaTrace) ids(r int32) int {
+	if r == noRequest {
+		return 0
+	}
+	return runBlocks(t.promptRuns(r))
+}
+
+func (t *wekaTrace) promptRuns(r int32) []Segment {
+	prompt := t.requests[r].prompt
+	return t.runs[prompt.from:prompt.to]
+}
+
+// common is the number of leading hash ids that two requests share.
+func (t *wekaTrace) common(a, b int32) int { return commonBlocks(t.promptRuns(a), t.promptRuns(b)) }
+
+// sharesIDs reports whether a request has a hash id that one of others has.
+func (t *wekaTrace) sharesIDs(r int32, others []int32) bool {
+	for _, own := range t.promptRuns(r) {
+		for _, other := range others {
+			if slices.ContainsFunc(t.promptRuns(other), func(run Segment) bool {
+				return run.Start < own.Start+own.Len && own.Start < run.Start+run.Len
+			}) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // wekaLowering turns traces into requests of a workload.
@@ -338,7 +459,7 @@ func (l *wekaLowering) prompt(t *wekaTrace, number int32, first uint64) []uint64
 	r := &t.requests[number]
 	l.hashes = l.hashes[:0]
 	full := t.fullBlocks(number)
-	for _, run := range t.runs[r.prompt.from:r.prompt.to] {
+	for _, run := range t.promptRuns(number) {
 		for name := run.Start; name < run.Start+run.Len && len(l.hashes) < full; name++ {
 			l.hashes = append(l.hashes, l.block(t, name, first))
 		}

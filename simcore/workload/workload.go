@@ -76,8 +76,8 @@ type Workload struct {
 	Detected string
 	// Warnings say what about its source people should know: what was left out or taken for something.
 	Warnings []string
-	// Partial says that some of the source's requests could not be read and are left out.
-	Partial bool
+	// LeftOut counts the damaged records and files of the source that salvaging left out; 0 when it was whole.
+	LeftOut int
 	// BlockSize is the number of tokens that one hash id stands for; 0 when there are none.
 	BlockSize int
 	// Input and Output are each request's lengths in tokens.

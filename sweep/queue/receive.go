@@ -163,7 +163,7 @@ func (c *Coordinator) Receive(ctx context.Context) (sweep.Delivery, error) {
 		case <-c.ctx.Done():
 			return sweep.Delivery{}, context.Cause(c.ctx)
 		case row := <-c.local:
-			return c.deliverHere(row)
+			return c.deliverHere(row), nil
 		case m, ok := <-messages:
 			if !ok {
 				c.receiving.ended(ctx)
@@ -178,10 +178,9 @@ func (c *Coordinator) Receive(ctx context.Context) (sweep.Delivery, error) {
 }
 
 // deliverHere delivers a row that was made without a worker.
-func (c *Coordinator) deliverHere(row results.Row) (sweep.Delivery, error) {
-	lines, err := sweep.EncodeRows([]results.Row{row})
+func (c *Coordinator) deliverHere(row results.Row) sweep.Delivery {
 	c.arrived(row.ID)
-	return sweep.Delivery{Lines: lines, Kept: func() {}}, err
+	return sweep.Delivery{Rows: []results.Row{row}, Kept: func() {}}
 }
 
 // delivery makes one of a message. It returns false when there is nothing in it for the sweep.
@@ -190,7 +189,7 @@ func (c *Coordinator) delivery(ctx context.Context, m jetstream.Msg) (sweep.Deli
 	if err != nil {
 		return sweep.Delivery{}, false
 	}
-	rows, lines, err := readPart(m.Data())
+	rows, err := readPart(m.Data())
 	if err != nil {
 		c.opt.Notice(fmt.Sprintf("finished points from the queue are of no use (%v); they are simulated again", err))
 	}
@@ -217,31 +216,28 @@ func (c *Coordinator) delivery(ctx context.Context, m jetstream.Msg) (sweep.Deli
 		}
 	}
 	c.opt.Observer.PartReceived(len(rows), duplicates, len(m.Data()))
-	return sweep.Delivery{Lines: lines, Kept: func() {
+	return sweep.Delivery{Rows: rows, Kept: func() {
 		_ = m.Ack() // or it comes again, which is harmless
 		c.removeProduced(rows)
 		c.takenIn(meta)
 	}}, true
 }
 
-// readPart returns the rows of a part that a worker may have sent, also as lines, and what is wrong with the rest.
-func readPart(data []byte) (rows []results.Row, lines []byte, err error) {
+// readPart returns the rows of a part that a worker may have sent, and what is wrong with the rest.
+func readPart(data []byte) ([]results.Row, error) {
 	all, err := sweep.DecodeRows(data)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	rows, wrong := plausible(all)
-	if len(wrong) == 0 {
-		return rows, data, nil
+	switch n := len(wrong); n {
+	case 0:
+		return rows, nil
+	case 1:
+		return rows, wrong[0]
+	default:
+		return rows, fmt.Errorf("%w, and %d more", wrong[0], n-1)
 	}
-	lines, err = sweep.EncodeRows(rows)
-	if err != nil {
-		return nil, nil, err
-	}
-	if n := len(wrong); n > 1 {
-		return rows, lines, fmt.Errorf("%w, and %d more", wrong[0], n-1)
-	}
-	return rows, lines, wrong[0]
 }
 
 // The bounds of rows as workers send them.

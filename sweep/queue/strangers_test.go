@@ -103,7 +103,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// Whatever a part holds, only rows that a worker may have sent come out of it, and they are what goes on to the journal.
+// Whatever a part holds, only rows that a worker may have sent come out of it.
 func FuzzReadPart(f *testing.F) {
 	ours := results.Row{ID: strings.Repeat("0a", 16), Status: results.StatusFailed, Reason: sweep.ReasonTimeout, WallSeconds: 1}
 	strange := ours
@@ -117,17 +117,10 @@ func FuzzReadPart(f *testing.F) {
 		f.Add(lines[:len(lines)/2])
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		rows, lines, err := readPart(data)
-		if len(rows) == 0 {
-			return
-		}
-		again, _, againErr := readPart(lines)
-		if againErr != nil || len(again) != len(rows) {
-			t.Errorf("%d rows (%v) are %d as lines: %v", len(rows), err, len(again), againErr)
-		}
+		rows, _ := readPart(data)
 		for i := range rows {
-			if err := implausible(&rows[i]); err != nil || again[i].ID != rows[i].ID {
-				t.Errorf("%v", err)
+			if err := implausible(&rows[i]); err != nil {
+				t.Error(err)
 			}
 		}
 	})

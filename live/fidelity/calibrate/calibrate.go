@@ -25,6 +25,9 @@ type Result struct {
 	HeldOut Part `json:"held_out"`
 	// LeftOut counts requests of the run that were not used: those that did not complete, or that the workload does not have.
 	LeftOut int `json:"left_out,omitempty"`
+	// Together counts those that were used and started within a ms of another one, where there are several queues: the run does not
+	// say which of them came to which worker, nor in which order. See [Result.Unordered].
+	Together int `json:"together,omitempty"`
 	// Simulations counts how often the workload was simulated.
 	Simulations int `json:"simulations"`
 }
@@ -70,6 +73,15 @@ func (r *Result) NoNearer() []string {
 		}
 	}
 	return names
+}
+
+// mostTogether is the share of requests that may start together: at a rate that a few workers carry that many do so by chance.
+const mostTogether = .05
+
+// Unordered reports whether so many requests started together, with several queues, that the simulation has others in each worker's
+// batches than the run had. The terms then make up for that, and say nothing of the server.
+func (r *Result) Unordered() bool {
+	return float64(r.Together) > mostTogether*float64(r.Fitted.Requests+r.HeldOut.Requests)
 }
 
 // Error is how far a simulation is from the run.

@@ -162,7 +162,8 @@ func TestLeaves(t *testing.T) {
 	}
 }
 
-// TestBursts fits to a run whose requests came to the one server in another order than they were sent, a moment apart.
+// TestBursts fits to a run whose requests came to the one server in another order than they were sent, a moment apart; and to one
+// with several servers, which does not tell that order.
 func TestBursts(t *testing.T) {
 	const bursts, size = 30, 8
 	b := workload.NewBuilder("bursts", 64)
@@ -190,6 +191,13 @@ func TestBursts(t *testing.T) {
 	}
 	if e := r.HeldOut.TTFT; len(r.NoNearer()) > 0 || e.Before.MeanAbsolute < .1 || e.After.MeanAbsolute > .05 { // prompts that end with one pass are in any order
 		t.Errorf("TTFT is off by %.3f before and %.4f after; no nearer: %v", e.Before.MeanAbsolute, e.After.MeanAbsolute, r.NoNearer())
+	}
+	if r.Together > 0 || r.Unordered() {
+		t.Errorf("with one server %d requests are said to be in an unknown order", r.Together)
+	}
+	cfg.Deployment.Workers = 2
+	if r, err = Fit(context.Background(), cfg, w, run); err != nil || r.Together != bursts*size || !r.Unordered() {
+		t.Errorf("with two servers %d requests of %d are said to be in an unknown order, %v", r.Together, bursts*size, err)
 	}
 }
 

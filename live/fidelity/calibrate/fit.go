@@ -60,7 +60,7 @@ func (f *fitter) fit() (*Result, error) {
 	}
 	out := &Result{
 		Fitted: f.part(uncalibrated, at.simulated, false), HeldOut: f.part(uncalibrated, at.simulated, true),
-		LeftOut: f.leftOut, Simulations: f.simulations,
+		LeftOut: f.leftOut, Together: f.together, Simulations: f.simulations,
 	}
 	for i, t := range terms {
 		out.Terms = append(out.Terms, Term{Key: t.key, Before: f.before[i], After: at.values[i], StandardError: errorOf[i], Left: f.left[i]})

@@ -21,6 +21,7 @@ type observations struct {
 	movedMs   []float64
 	requests  [2]int // fitted and held out
 	leftOut   int
+	together  int // started together, with several queues
 }
 
 // The latencies of a request.
@@ -79,8 +80,12 @@ func observe(w *workload.Workload, run *fidelity.Run, oneQueue bool) (*observati
 		return nil, fmt.Errorf("%s: %w", run.Name, errNoLatencies)
 	}
 	o.scale()
-	if oneQueue {
-		o.asServed(starts)
+	for _, numbers := range o.startedTogether(starts) {
+		if oneQueue {
+			o.asServed(starts, numbers)
+		} else if len(numbers) > 1 {
+			o.together += len(numbers)
+		}
 	}
 	o.timed, err = w.StartingAt(starts)
 	return o, err
@@ -111,10 +116,8 @@ func (o *observations) add(number int, q *fidelity.Request, heldOut bool) {
 // is chance.
 const togetherMs = 1
 
-// asServed changes the starts of requests that started together so that they are in the order of their first tokens, which is that in
-// which one queue let them in.
-func (o *observations) asServed(starts []float64) {
-	firstToken := func(number int) float64 { return starts[number] + o.samples[o.samplesOf[number][ttft]].ms }
+// startedTogether are the requests with a first token in groups that started together, in order of their starts.
+func (o *observations) startedTogether(starts []float64) (groups [][]int) {
 	var numbers []int
 	for number, at := range o.samplesOf {
 		if at[ttft] >= 0 {
@@ -127,19 +130,25 @@ func (o *observations) asServed(starts []float64) {
 		for n < len(numbers) && starts[numbers[n]] <= starts[numbers[0]]+togetherMs {
 			n++
 		}
-		together := numbers[:n]
-		numbers = numbers[n:]
-		times := make([]float64, n)
-		for i, number := range together {
-			times[i] = starts[number]
-		}
-		slices.SortStableFunc(together, func(a, b int) int { return cmp.Compare(firstToken(a), firstToken(b)) })
-		for i, number := range together {
-			o.movedMs[number] = times[i] - starts[number]
-		}
-		for i, number := range together {
-			starts[number] = times[i]
-		}
+		groups, numbers = append(groups, numbers[:n]), numbers[n:]
+	}
+	return groups
+}
+
+// asServed changes the starts of requests that started together so that they are in the order of their first tokens, which is that in
+// which one queue let them in.
+func (o *observations) asServed(starts []float64, together []int) {
+	times := make([]float64, len(together))
+	for i, number := range together {
+		times[i] = starts[number]
+	}
+	firstToken := func(number int) float64 { return starts[number] + o.samples[o.samplesOf[number][ttft]].ms }
+	slices.SortStableFunc(together, func(a, b int) int { return cmp.Compare(firstToken(a), firstToken(b)) })
+	for i, number := range together {
+		o.movedMs[number] = times[i] - starts[number]
+	}
+	for i, number := range together {
+		starts[number] = times[i]
 	}
 }
 

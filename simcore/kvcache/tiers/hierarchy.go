@@ -198,7 +198,9 @@ func (h *Hierarchy) Leave(worker int, now float64) {
 	h.advance(now)
 	gone := h.hosts[worker]
 	gone.settle(now)
-	h.retired = append(h.retired, gone)
+	if !h.endless {
+		h.retired = append(h.retired, gone)
+	}
 	rest := newStore(h.cfg.NumG2Blocks, h.ids) // for what still comes
 	rest.since, rest.born, rest.died = now, now, now
 	h.hosts[worker] = rest
