@@ -31,6 +31,13 @@ func (c *jumping) elapsed() time.Duration {
 	return c.now
 }
 
+// pass lets time pass.
+func (c *jumping) pass(t time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now += t
+}
+
 func (c *jumping) wait(until time.Duration, wake <-chan struct{}) {
 	select {
 	case <-wake:

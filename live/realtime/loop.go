@@ -33,12 +33,26 @@ func (d *Deployment) step() (next time.Duration, closed bool, err error) {
 	if closed {
 		return 0, true, nil
 	}
-	err = d.online.Advance(untilMs)
+	err = d.advance(untilMs)
 	d.wakeReaders()
 	if next := d.online.NextMs(); next < limitMs {
 		return d.realTime(next), false, err
 	}
 	return forever, false, err
+}
+
+// longest is how long a step simulates at most, but for what happens at one moment.
+const longest = 10 * time.Millisecond
+
+// advance simulates up to a time, or not so far where the machine is too slow for the pace: what falls due while it simulates is
+// then more each time, and whoever wants to know the state, cancels or closes the deployment would wait forever.
+func (d *Deployment) advance(untilMs float64) error {
+	for begun := d.clock.elapsed(); ; {
+		toMs := min(d.online.NextMs(), untilMs)
+		if err := d.online.Advance(toMs); err != nil || toMs == untilMs || d.clock.elapsed()-begun >= longest {
+			return err
+		}
+	}
 }
 
 // doAll does what was asked for, unless the deployment is closed. It returns until when may be simulated now, so that whatever is

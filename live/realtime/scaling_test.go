@@ -3,6 +3,7 @@ package realtime
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -26,6 +27,37 @@ func (o *once) NextTickMs() float64 {
 func (o *once) Tick(float64, []simcore.PoolState) []int {
 	o.done = true
 	return []int{o.workers}
+}
+
+// slow decides every 10 ms, and each time a clock goes on by 20 ms.
+type slow struct {
+	clock *jumping
+	ticks int
+}
+
+func (s *slow) NextTickMs() float64 { return float64(10 * (s.ticks + 1)) }
+
+func (s *slow) Tick(float64, []simcore.PoolState) []int {
+	s.ticks++
+	s.clock.pass(20 * time.Millisecond)
+	return nil
+}
+
+// TestTooSlowForThePace checks that a step ends soon where the machine is behind its time, and ever more so, and that the next one
+// comes at once.
+func TestTooSlowForThePace(t *testing.T) {
+	c := &jumping{now: time.Minute}
+	scaler := &slow{clock: c}
+	d, err := newDeployment(config(), Options{Scaling: simcore.OnlineOptions{Autoscaler: scaler}}, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for steps := 1; steps <= 3; steps++ {
+		next, _, err := d.step()
+		if err != nil || scaler.ticks != steps || next > c.elapsed() {
+			t.Fatalf("step %d: %d ticks, the next step at %v and not at once, %v", steps, scaler.ticks, next, err)
+		}
+	}
 }
 
 // TestWorkersComeInTime checks that the loop wakes up for an autoscaler and for the workers that it asks for, without any request,

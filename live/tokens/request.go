@@ -42,8 +42,9 @@ func AppendPrompts(t Tokenizer, tokens []uint32, r *openai.Request) (_ []uint32,
 		tokens = t.AppendTokens(tokens, text)
 		return tokens, []int{len(tokens)}, nil
 	}
+	ofNumbers := !bytes.ContainsRune(r.Prompt, 'n') // a null would become a 0
 	var ids []uint32
-	if json.Unmarshal(r.Prompt, &ids) == nil && len(ids) > 0 {
+	if ofNumbers && json.Unmarshal(r.Prompt, &ids) == nil && len(ids) > 0 {
 		tokens = append(tokens, ids...)
 		return tokens, []int{len(tokens)}, nil
 	}
@@ -56,7 +57,7 @@ func AppendPrompts(t Tokenizer, tokens []uint32, r *openai.Request) (_ []uint32,
 		return tokens, ends, nil
 	}
 	var lists [][]uint32
-	if json.Unmarshal(r.Prompt, &lists) == nil && len(lists) > 0 {
+	if ofNumbers && json.Unmarshal(r.Prompt, &lists) == nil && len(lists) > 0 {
 		for _, ids := range lists {
 			tokens = append(tokens, ids...)
 			ends = append(ends, len(tokens))

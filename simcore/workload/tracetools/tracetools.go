@@ -137,17 +137,17 @@ func newPrompts(w *workload.Workload, blockSize int) (*prompts, error) {
 
 // append adds an id for each block of a request's prompt.
 func (p *prompts) append(ids []uint64, request int) []uint64 {
-	end := len(ids) + (int(p.w.Input[request])+p.blockSize-1)/p.blockSize
-	for ids = p.appendKnown(ids, request); len(ids) < end; p.next++ {
+	blocks := (int(p.w.Input[request]) + p.blockSize - 1) / p.blockSize
+	end := len(ids) + blocks
+	for ids = p.appendKnown(ids, request, blocks); len(ids) < end; p.next++ {
 		ids = append(ids, p.next)
 		p.invented++
 	}
 	return ids
 }
 
-// appendKnown adds those ids that the workload has.
-func (p *prompts) appendKnown(ids []uint64, request int) []uint64 {
-	blocks := (int(p.w.Input[request]) + p.blockSize - 1) / p.blockSize
+// appendKnown adds those ids of the first blocks of a prompt that the workload has.
+func (p *prompts) appendKnown(ids []uint64, request, blocks int) []uint64 {
 	known := p.w.Hashes(request)
 	for _, id := range known[:min(len(known), blocks)] {
 		ids = append(ids, p.rename(id))

@@ -253,10 +253,13 @@ func addModel(models []string, name string) []string {
 	return append(models, name)
 }
 
+// request makes one request. It has the ids of whole blocks, as the recorder writes them: whoever reads the trace takes a prompt that
+// begins with all ids of another one for its continuation.
 func (k *wekaWriter) request(i int32, zero float64, last bool) wekaRequest {
 	w := k.w
+	whole := int(w.Input[i]) / k.prompts.blockSize
 	r := wekaRequest{
-		T: seconds(k.times.start[i] - zero), Type: "n", Model: unknownModel, In: w.Input[i], Out: w.Output[i], HashIDs: k.prompts.appendKnown([]uint64{}, int(i)),
+		T: seconds(k.times.start[i] - zero), Type: "n", Model: unknownModel, In: w.Input[i], Out: w.Output[i], HashIDs: k.prompts.appendKnown([]uint64{}, int(i), whole),
 		InputTypes: []string{"text"}, OutputTypes: []string{"text"}, Stop: "tool_use",
 	}
 	if last {
