@@ -193,8 +193,9 @@ func checkAllocations(t *testing.T, engineType string, opt Options) {
 			}
 		})
 	}
-	// Lists grow by doubling, so a few more allocations are no sign of one a pass.
-	if few, many := allocs(200), allocs(800); many > few+10 {
+	// Lists grow by doubling, and memory of earlier runs is sometimes gone, so some more allocations are no sign of one a pass: there
+	// are hundreds of passes more.
+	if few, many := allocs(200), allocs(800); many > few+50 {
 		t.Errorf("%s, %+v: %v allocations for 200 output tokens a request, %v for 800", engineType, opt, few, many)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 func TestFaults(t *testing.T) {
 	const request = `{"prompt":"abc","max_tokens":40,"stream":true,"stream_options":{"include_usage":true}}`
+	long := strings.Replace(request, "40", "1500", 1) // goes on however late a test is
 	with := func(t *testing.T, rules ...string) *world {
 		var parsed []fault.Rule
 		for _, text := range rules {
@@ -34,7 +35,6 @@ func TestFaults(t *testing.T) {
 	})
 	t.Run("drop", func(t *testing.T) {
 		w := with(t, "drop,after_tokens=10")
-		long := strings.Replace(request, "40", "1500", 1) // so that it goes on however late this test is
 		chunks, done, broken := events(t, w.post("/v1/completions", long))
 		if len(text(chunks)) != 10 || done || broken == nil {
 			t.Errorf("%q, done %v, %v", text(chunks), done, broken)
@@ -54,8 +54,8 @@ func TestFaults(t *testing.T) {
 		}
 	})
 	t.Run("malformed", func(t *testing.T) {
-		chunks, done, broken := events(t, with(t, "malformed_sse,after_tokens=5").post("/v1/completions", request))
-		if n := len(text(chunks)); broken == nil || !done || n < 5 || n >= 40 { // a late chunk has many tokens
+		chunks, done, broken := events(t, with(t, "malformed_sse,after_tokens=5").post("/v1/completions", long))
+		if n := len(text(chunks)); broken == nil || !done || n < 5 || n >= 1500 { // a late chunk has many tokens
 			t.Errorf("%q, done %v, %v", text(chunks), done, broken)
 		}
 		resp := with(t, "malformed_sse").post("/v1/completions", `{"prompt":"abc"}`)
