@@ -18,7 +18,8 @@ type Call struct {
 	Turn int
 	// Input and Output are the lengths in tokens that the workload states.
 	Input, Output int
-	// ScheduledMs is when it is due, in ms since the run began; of those due together that with the lowest Order first.
+	// ScheduledMs is when it is due, in ms since the run began; of those due together that with the lowest Order first, and of those
+	// with the same Order that which is sent first.
 	ScheduledMs float64
 	Order       int32
 	// Prompt is what the request says, made only when it is sent. It may be called again, from any goroutine, and says the same.

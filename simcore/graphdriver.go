@@ -18,6 +18,7 @@ type graphDriver struct {
 	ready   timeHeap  // requests by when they are ready, then by rank
 	waits   []int32   // how many triggers are still to come, of each request
 	readyMs []float64 // when those that have come let it start
+	order   []int32   // which comes first of those that start together, however early they are popped
 	lanes   bool      // plays start when others settle
 	unended []int32   // requests that have not ended, of each play
 	members []int32   // requests by play
@@ -49,7 +50,7 @@ func newPlays(s *released) *graphDriver {
 	w, n := s.workload, s.workload.Requests()
 	d := &graphDriver{
 		graph: w.Graph, delayMs: w.DelayMs, speedup: s.cfg.Load.Speedup, lanes: s.cfg.Load.Mode == LoadConcurrency,
-		waits: make([]int32, n), readyMs: make([]float64, n),
+		waits: make([]int32, n), readyMs: make([]float64, n), order: slices.Clone(w.Graph.Rank),
 	}
 	d.groupByPlay()
 	return d
@@ -110,13 +111,20 @@ func (d *graphDriver) release(r int32) {
 	d.ready.push(timed{d.readyMs[r] + d.delayMs[r]/d.speedup, int64(d.graph.Rank[r]), r})
 }
 
-// trigger tells the requests that wait for one that it was released or has ended.
+// trigger tells the requests that wait for one that it was released or has ended. What starts together with the release that it
+// waited for comes after that, also where its rank is lower.
 func (d *graphDriver) trigger(request int32, moment workload.Trigger, now float64) {
 	for _, e := range d.graph.Dependants(request) {
 		if e.Trigger != moment {
 			continue
 		}
-		d.readyMs[e.From] = max(d.readyMs[e.From], now+e.DelayMs/d.speedup)
+		at := now + e.DelayMs/d.speedup
+		if at > d.readyMs[e.From] {
+			d.readyMs[e.From], d.order[e.From] = at, d.graph.Rank[e.From]
+		}
+		if moment == workload.OnDispatch && at == now && at == d.readyMs[e.From] && d.delayMs[e.From] == 0 {
+			d.order[e.From] = max(d.order[e.From], d.order[request])
+		}
 		if d.waits[e.From]--; d.waits[e.From] == 0 {
 			d.release(e.From)
 		}

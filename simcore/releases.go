@@ -39,7 +39,8 @@ type Release struct {
 	Request, Session int32
 	// Turn is the number of the request in its session, from 0.
 	Turn int
-	// ReadyMs is when it is to be sent, in ms from the beginning; of those with the same time that with the lowest Order first.
+	// ReadyMs is when it is to be sent, in ms from the beginning; of those with the same time that with the lowest Order first, and
+	// of those with the same Order that which was popped first.
 	ReadyMs float64
 	Order   int32
 	// Input and Output are the lengths in tokens.
@@ -128,6 +129,7 @@ func (d *agentXDriver) grow(ctx context.Context, plan *workload.AgentXPlan) bool
 	requests, plays := scenario.Workload.Requests(), d.graph.Plays()
 	d.waits = append(d.waits, make([]int32, requests-len(d.waits))...)
 	d.readyMs = append(d.readyMs, make([]float64, requests-len(d.readyMs))...)
+	d.order = append(d.order, d.graph.Rank[len(d.order):]...)
 	d.extend(plays)
 	unended := d.unended
 	d.groupByPlay()
@@ -184,8 +186,13 @@ func (r *Releases) Pop() Release {
 		r.ofPlay(&out)
 	}
 	out.Session = r.sessions[out.Request]
-	if out.Order = out.Session; r.workload.Graph != nil {
-		out.Order = r.workload.Graph.Rank[number]
+	switch d := r.driver.(type) {
+	case *graphDriver:
+		out.Order = d.order[number]
+	case *agentXDriver:
+		out.Order = d.order[number]
+	default:
+		out.Order = out.Session
 	}
 	out.Turn = int(out.Request - r.base.SessionStart[out.Session])
 	return out

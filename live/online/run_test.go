@@ -120,6 +120,41 @@ func agents(t testing.TB, plays int) *workload.Workload {
 	return w
 }
 
+// overlapping are plays with requests that start with the one before them, though the source names them first, while others end and
+// start.
+func overlapping(t testing.TB, plays int) *workload.Workload {
+	t.Helper()
+	b := workload.NewGraphBuilder("overlapping", 16)
+	for play := range plays {
+		ids := map[string]int32{}
+		for i, name := range []string{"grandchild", "child", "other child", "follower", "other", "later", "root"} {
+			id := fmt.Sprint(play, name)
+			r := workload.GraphRequest{
+				Request:     workload.Request{ID: id, Session: id, Input: 16 * (i + 1), Output: 1 + (play+i)%4, Hashes: []uint64{}},
+				NotBeforeMs: math.Inf(-1), Play: fmt.Sprint(play),
+			}
+			for block := range i + 1 {
+				r.Hashes = append(r.Hashes, uint64(100*play+10*i+block))
+			}
+			switch name {
+			case "root", "other":
+				r.NotBeforeMs = 397 * float64(play/2) // as long as a prompt takes
+			}
+			ids[name] = b.Add(r)
+		}
+		b.AddEdge(ids["child"], workload.Edge{From: ids["root"], Trigger: workload.OnDispatch})
+		b.AddEdge(ids["other child"], workload.Edge{From: ids["root"], Trigger: workload.OnDispatch})
+		b.AddEdge(ids["grandchild"], workload.Edge{From: ids["child"], Trigger: workload.OnDispatch})
+		b.AddEdge(ids["later"], workload.Edge{From: ids["grandchild"], DelayMs: 397, Trigger: workload.OnDispatch})
+		b.AddEdge(ids["follower"], workload.Edge{From: ids["other"], Trigger: workload.OnCompletion})
+	}
+	w, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
 // windowS is how long the window of the AgentX scenario is.
 const windowS = 30
 
@@ -153,6 +188,7 @@ func TestOnlineEqualsOffline(t *testing.T) {
 		{"AgentX", agents(t, 5), []func(*simcore.Config){two, closed, func(c *simcore.Config) {
 			c.AgentX.Preset, c.AgentX.DurationS, c.AgentX.Seed = simcore.AgentXRFC, windowS, 1
 		}}, 5},
+		{"what starts together", overlapping(t, 8), []func(*simcore.Config){two}, 5},
 		{"agents in lanes", agents(t, 5), []func(*simcore.Config){two, closed}, 5},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 // flight is a request from when the schedule knows it until it has ended.
 type flight struct {
 	release simcore.Release
+	popped  int     // how many were before it
 	prompt  *prompt // nil without prompts
 	record  live.Record
 	index   int // of the record in the run

@@ -22,6 +22,7 @@ type scheduler struct {
 
 	due            dueHeap // known and not sent
 	dueTokens      int     // in their prompts
+	popped         int     // releases so far
 	underWay       int
 	ended          chan *flight
 	unsettled      []*live.Call // that have ended
@@ -175,6 +176,8 @@ func (s *scheduler) lookAhead(now float64) error {
 		if err != nil {
 			return err
 		}
+		f.popped = s.popped
+		s.popped++
 		heap.Push(&s.due, f)
 		s.dueTokens += f.release.Input
 		if f.prompt != nil {
@@ -313,7 +316,10 @@ func (h dueHeap) Less(a, b int) bool {
 	if h[a].release.ReadyMs != h[b].release.ReadyMs {
 		return h[a].release.ReadyMs < h[b].release.ReadyMs
 	}
-	return h[a].release.Order < h[b].release.Order
+	if h[a].release.Order != h[b].release.Order {
+		return h[a].release.Order < h[b].release.Order
+	}
+	return h[a].popped < h[b].popped
 }
 func (h dueHeap) Swap(a, b int) { h[a], h[b] = h[b], h[a] }
 func (h *dueHeap) Push(f any)   { *h = append(*h, f.(*flight)) }
