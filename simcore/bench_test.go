@@ -3,6 +3,7 @@ package simcore
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/servegrid/servegrid/simcore/engine"
@@ -187,15 +188,18 @@ func checkAllocations(t *testing.T, engineType string, opt Options) {
 		w := requestsOf(t, 200, output, 40)
 		cfg := DefaultConfig()
 		cfg.Engine.Type, cfg.Engine.BlockSize = engineType, 64
-		return testing.AllocsPerRun(3, func() {
-			if _, err := Run(context.Background(), cfg, w, opt); err != nil {
-				t.Fatal(err)
-			}
-		})
+		fewest := math.Inf(1) // of several runs, since memory of earlier ones may be gone
+		for range 8 {
+			fewest = min(fewest, testing.AllocsPerRun(1, func() {
+				if _, err := Run(context.Background(), cfg, w, opt); err != nil {
+					t.Fatal(err)
+				}
+			}))
+		}
+		return fewest
 	}
-	// Lists grow by doubling, and memory of earlier runs is sometimes gone, so some more allocations are no sign of one a pass: there
-	// are hundreds of passes more.
-	if few, many := allocs(200), allocs(800); many > few+50 {
+	// Lists grow by doubling, so a few more allocations are no sign of one a pass.
+	if few, many := allocs(200), allocs(800); many > few+10 {
 		t.Errorf("%s, %+v: %v allocations for 200 output tokens a request, %v for 800", engineType, opt, few, many)
 	}
 }
