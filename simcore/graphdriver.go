@@ -111,6 +111,9 @@ func (d *graphDriver) release(r int32) {
 	d.ready.push(timed{d.readyMs[r] + d.delayMs[r]/d.speedup, int64(d.graph.Rank[r]), r})
 }
 
+// orderOf is [Release.Order] of a request that has been popped.
+func (d *graphDriver) orderOf(request int32) int32 { return d.order[request] }
+
 // trigger tells the requests that wait for one that it was released or has ended. What starts together with the release that it
 // waited for comes after that, also where its rank is lower.
 func (d *graphDriver) trigger(request int32, moment workload.Trigger, now float64) {

@@ -243,8 +243,9 @@ func (o *Online) Submit(atMs float64, r OnlineRequest) (request int32, ok bool) 
 // notPast is a time, or that of the last thing that has happened if that is later.
 func (o *Online) notPast(atMs float64) float64 { return max(atMs, o.deployment.latestMs()) }
 
-// Cancel ends a request whose client has gone, at the given time or as soon after it as Submit could: at the end of the pass that is under way its KV blocks are
-// given up, and nothing more is told of it but its end. A request that has ended, or ends until then, stays as it is.
+// Cancel ends a request whose client has gone, at the given time or as soon after it as Submit could: at the end of the pass that
+// is under way its KV blocks are given up, and nothing more is told of it but its end. A request that has ended, or ends until then,
+// stays as it is.
 func (o *Online) Cancel(atMs float64, request int32) {
 	if int(request) >= len(o.slots) || request < 0 {
 		return

@@ -186,13 +186,9 @@ func (r *Releases) Pop() Release {
 		r.ofPlay(&out)
 	}
 	out.Session = r.sessions[out.Request]
-	switch d := r.driver.(type) {
-	case *graphDriver:
-		out.Order = d.order[number]
-	case *agentXDriver:
-		out.Order = d.order[number]
-	default:
-		out.Order = out.Session
+	out.Order = out.Session
+	if d, ok := r.driver.(interface{ orderOf(request int32) int32 }); ok {
+		out.Order = d.orderOf(number)
 	}
 	out.Turn = int(out.Request - r.base.SessionStart[out.Session])
 	return out

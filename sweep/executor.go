@@ -1,11 +1,7 @@
 package sweep
 
 import (
-	"bytes"
 	"context"
-	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/simcore"
@@ -76,37 +72,4 @@ func Simulate(ctx context.Context, job Job, simulate func(context.Context, Job) 
 		err = context.Cause(ctx)
 	}
 	return row, err
-}
-
-// EncodeRows writes rows as lines of a journal, with its header, which says whose metrics they are.
-func EncodeRows(rows []results.Row) ([]byte, error) {
-	buf, err := appendLine(nil, header{Journal: journalMark, Format: journalFormat, Simulator: simcore.SemanticVersion, Metrics: metricNames()})
-	for i := range rows {
-		if err != nil {
-			break
-		}
-		buf, err = appendRecord(buf, &rows[i])
-	}
-	return buf, err
-}
-
-// decodeRows reads what [EncodeRows] wrote. Rows of another simulator are an error; so is a damaged line, since nothing may
-// be cut off on the way.
-func decodeRows(lines []byte, semanticVersion string) ([]results.Row, error) {
-	j, err := readJournal(bytes.NewReader(lines), metricNames())
-	if err != nil {
-		return nil, err
-	}
-	if j.size == 0 || j.damaged > 0 || j.size != int64(len(lines)) {
-		return nil, fmt.Errorf("finished points are damaged: %d of %d bytes can be read", j.size, len(lines))
-	}
-	rows := make([]results.Row, 0, len(j.results))
-	for _, id := range slices.Sorted(maps.Keys(j.results)) {
-		s := j.results[id]
-		if !s.usable(semanticVersion) {
-			return nil, fmt.Errorf("finished points come from version %q of the simulator; this one is %q", s.simulator, semanticVersion)
-		}
-		rows = append(rows, s.row(nil))
-	}
-	return rows, nil
 }

@@ -458,7 +458,10 @@ func (x *agentXExpansion) primers(p *agentXPlay) []int32 {
 	if len(primers) == 0 {
 		repeated = x.soonest(p)
 	}
-	for i := range min(x.plan.PrimersPerUser, len(repeated)*x.plan.PrimersPerUser) {
+	if len(repeated) == 0 {
+		return nil
+	}
+	for i := range x.plan.PrimersPerUser {
 		primers = append(primers, repeated[i%len(repeated)])
 	}
 	return primers
