@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/servegrid/servegrid/simcore/metrics"
 	"github.com/servegrid/servegrid/simcore/problem"
@@ -66,8 +67,8 @@ func shortName(path string) string {
 
 func longName(path string) string { return strings.ReplaceAll(path, ".", "_") }
 
-// reservedColumns returns what each taken name is.
-func reservedColumns() map[string]string {
+// reservedColumns says what each taken name is.
+var reservedColumns = sync.OnceValue(func() map[string]string {
 	reserved := map[string]string{}
 	for _, f := range metrics.Fields() {
 		reserved[f.Name] = "a metric"
@@ -76,7 +77,7 @@ func reservedColumns() map[string]string {
 		reserved[name] = "a column of every result"
 	}
 	return reserved
-}
+})
 
 // nameColumns gives every axis its column and checks the names of derived values.
 func (s *Spec) nameColumns(c *collector, doc *document) {
@@ -119,6 +120,9 @@ func (c *collector) checkDerivedName(name string, reserved, taken map[string]str
 
 // checkPartitions reports columns to partition files by that are no axis and no derived value.
 func (s *Spec) checkPartitions(c *collector) {
+	if len(s.Output.PartitionBy) == 0 {
+		return
+	}
 	var known []string
 	for _, column := range s.Columns() {
 		known = append(known, column.Name)
@@ -139,6 +143,9 @@ func (s *Spec) checkPartitions(c *collector) {
 
 // checkObjectives reports objectives that are no metric and no column.
 func (s *Spec) checkObjectives(c *collector) {
+	if len(s.Objectives.Maximize)+len(s.Objectives.Minimize) == 0 {
+		return
+	}
 	var known []string
 	for _, f := range metrics.Fields() {
 		known = append(known, f.Name)

@@ -263,6 +263,8 @@ type expander struct {
 	copies map[string]copied
 	// deploymentVaries says that points have different deployment modes.
 	deploymentVaries bool
+	// alone says that there is one point besides its replicates.
+	alone bool
 }
 
 func newExpander(s *Spec) *expander {
@@ -278,6 +280,7 @@ func newExpander(s *Spec) *expander {
 		kinds:     make([]uint8, len(s.rules.names)),
 	}
 	e.deploymentVaries = s.deploymentVaries()
+	e.alone = s.Count() == uint64(s.Execution.Replicates)
 	for i, a := range s.axes {
 		e.axisIndex[a] = i
 	}
@@ -322,7 +325,7 @@ func (e *expander) add(factors []factor, at []int, included bool) {
 	}
 	e.replicates = e.shard.replicatesOf(p, e.spec.Execution.Replicates, e.replicates)
 	mine := len(e.replicates) > 0
-	if mine && e.repeats(p, included) {
+	if mine && !e.alone && e.repeats(p, included) {
 		return
 	}
 	for i, v := range derived {

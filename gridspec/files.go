@@ -25,7 +25,7 @@ func (s *Spec) CheckTraces(points []Point) error {
 		return nil
 	}
 	c := collector{origins: s.layers.parser.origins}
-	visitFiles(s.layers.koanf.Raw(), isTraceFile, func(at, path string) string {
+	visitFiles(s.layers.tree(), isTraceFile, func(at, path string) string {
 		file := files.From(s.Dir, path)
 		if folder, ok := used[file]; ok {
 			if why := s.unreadable(file, folder); why != "" {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/servegrid/servegrid/simcore/router"
 	"github.com/servegrid/servegrid/simcore/workload"
@@ -39,13 +40,13 @@ const workloadPath = "workload"
 var configKeys = newKeySet()
 
 // aliases maps other names of settings to their key paths.
-func aliases() map[string]string {
+var aliases = sync.OnceValue(func() map[string]string {
 	out := map[string]string{"engine.engine_type": "engine.type"}
 	for _, stage := range stages() {
 		out[join(stage, "engine.engine_type")] = join(stage, "engine.type")
 	}
 	return out
-}
+})
 
 // nullable is a number that may be null.
 type nullable struct {
@@ -204,8 +205,14 @@ type jsonField struct {
 	index []int
 }
 
-// jsonFields lists the fields of a struct in order; those of embedded structs stand in their place.
+// knownFields holds what jsonFields found, by the type of the struct.
+var knownFields sync.Map
+
+// jsonFields lists the fields of a struct in order; those of embedded structs stand in their place. The list is shared.
 func jsonFields(t reflect.Type) []jsonField {
+	if known, ok := knownFields.Load(t); ok {
+		return known.([]jsonField)
+	}
 	var out []jsonField
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -220,5 +227,7 @@ func jsonFields(t reflect.Type) []jsonField {
 			out = append(out, jsonField{name: name, typ: f.Type, index: []int{i}})
 		}
 	}
+	out = slices.Clip(out)
+	knownFields.Store(t, out)
 	return out
 }

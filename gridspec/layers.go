@@ -33,6 +33,15 @@ type layered struct {
 	parser *strictParser
 	// overridden lists the key paths that environment and --set wrote.
 	overridden []string
+	merged     map[string]any
+}
+
+// tree is what all layers give together, for reading.
+func (l *layered) tree() map[string]any {
+	if l.merged == nil {
+		l.merged = l.koanf.Raw()
+	}
+	return l.merged
 }
 
 // loadLayers reads the layers of a source in order; later ones replace what they name. Problems that leave a tree

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"sync"
 
 	"github.com/servegrid/servegrid/simcore/files"
 	"github.com/servegrid/servegrid/simcore/metrics"
@@ -55,8 +56,8 @@ type Spec struct {
 	rules   expressions
 	// prices are those of the catalogue, with what the spec overrides.
 	prices map[string]metrics.GPUPrice
-	// warnings are about what is allowed but hardly meant.
-	warnings Problems
+	// warnings finds what is allowed but hardly meant.
+	warnings func() Problems
 }
 
 // settings is a configuration and what it replays, as far as it is known.
@@ -94,7 +95,7 @@ func build(src Source, layers *layered) (*Spec, error) {
 	}
 	c := &layers.parser.collector
 	doc := defaultDocument()
-	tree := layers.koanf.Raw()
+	tree := layers.tree()
 	c.bind("", tree, reflect.ValueOf(&doc).Elem())
 	s := &Spec{
 		Name: doc.Name, Dir: dir, Objectives: doc.Objectives, Search: doc.Search, Execution: doc.Execution, Output: doc.Output,
@@ -117,7 +118,9 @@ func build(src Source, layers *layered) (*Spec, error) {
 		c.problems.sort(layers.parser.name)
 		return nil, c.problems
 	}
-	s.warnings = slices.Concat(layers.parser.warnings, s.timingWarnings(), s.unusedSettings(tree))
+	s.warnings = sync.OnceValue(func() Problems {
+		return slices.Concat(layers.parser.warnings, s.timingWarnings(), s.unusedSettings(tree))
+	})
 	return s, nil
 }
 

@@ -137,7 +137,7 @@ func uses() []use {
 
 // unusedSettings finds settings that are written, in the base or for points, and that no point makes use of.
 func (s *Spec) unusedSettings(tree map[string]any) Problems {
-	conditions, configs, planners := uses(), s.possible(), s.possiblePlanners()
+	configs, planners := s.possible(), s.possiblePlanners()
 	var out Problems
 	warned := map[string]bool{}
 	warn := func(at, why string) {

@@ -12,7 +12,7 @@ import (
 
 // Warnings lists what a spec says that is allowed but hardly meant: environment variables that change nothing, and
 // axes that the timing model cannot judge. A warning has the form of a problem.
-func (s *Spec) Warnings() Problems { return slices.Clone(s.warnings) }
+func (s *Spec) Warnings() Problems { return slices.Clone(s.warnings()) }
 
 // trap is a quantity that the polynomial timing model cannot judge.
 type trap struct {

@@ -211,7 +211,7 @@ func (d *dispatcher) simulate(ctx context.Context, c claimed, w *workload.Worklo
 	}
 	p := d.points[c.point]
 	d.notify.push(func(o Observer) { o.PointStarted(p) })
-	row, ok, err := simulatePoint(ctx, d.job(c, w), d.opt)
+	row, ok, err := simulatePoint(ctx, d.job(c, w), d.opt.Simulate)
 	switch {
 	case err != nil:
 		d.abort(err)

@@ -113,12 +113,11 @@ func (g *group) probe(ctx context.Context, points []gridspec.Point, opt *Options
 
 // add simulates one point, for at most the given time.
 func (c *groupCost) add(ctx context.Context, p gridspec.Point, w *workload.Workload, opt *Options, limit time.Duration) {
-	probe := *opt
-	if probe.Timeout == 0 || limit < probe.Timeout {
-		probe.Timeout = limit
+	if opt.Timeout > 0 {
+		limit = min(limit, opt.Timeout)
 	}
 	start := time.Now()
-	row, _, _ := simulatePoint(ctx, Job{Point: p, Workload: w, Bounds: opt.bounds(p), Timeout: probe.Timeout}, &probe)
+	row, _, _ := simulatePoint(ctx, Job{Point: p, Workload: w, Bounds: opt.bounds(p), Timeout: limit}, opt.Simulate)
 	took := time.Since(start)
 	c.probes++
 	c.spent += took
@@ -128,7 +127,7 @@ func (c *groupCost) add(ctx context.Context, p gridspec.Point, w *workload.Workl
 		c.rowBytes = max(c.rowBytes, int64(len(line)))
 	}
 	switch {
-	case row.Reason == ReasonTimeout && probe.Timeout != opt.Timeout:
+	case row.Reason == ReasonTimeout && limit != opt.Timeout:
 		c.cut = true
 	case row.Status == results.StatusFailed:
 		c.failed++

@@ -14,14 +14,15 @@ import (
 
 // EncodeRows writes rows as lines of a journal, with its header, which says whose metrics they are.
 func EncodeRows(rows []results.Row) ([]byte, error) {
-	buf, err := appendLine(nil, header{Journal: journalMark, Format: journalFormat, Simulator: simcore.SemanticVersion, Metrics: metricNames()})
+	_, line := partHeader()
+	buf := slices.Clone(line)
 	for i := range rows {
-		if err != nil {
-			break
+		var err error
+		if buf, err = appendRecord(buf, &rows[i]); err != nil {
+			return buf, err
 		}
-		buf, err = appendRecord(buf, &rows[i])
 	}
-	return buf, err
+	return buf, nil
 }
 
 // DecodeRows reads what [EncodeRows] wrote, in the order of the IDs. It returns an error when anything of it is damaged, or

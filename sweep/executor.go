@@ -61,13 +61,13 @@ func (s *session) take(d Delivery) {
 }
 
 // Simulate simulates one point as [Run] does: with the job's timeout and bounds, and with an error or a panic as a row.
-// It returns an error when nothing can be said about the point: the context was cancelled, or an [EnvironmentError].
+// It returns an error when nothing can be said about the point: the context was cancelled, or an [EnvironmentError]. Simulate
+// is that of [Options]; nil means [RunJob].
 func Simulate(ctx context.Context, job Job, simulate func(context.Context, Job) (*simcore.Report, error)) (results.Row, error) {
-	opt, err := Options{Simulate: simulate}.withDefaults()
-	if err != nil {
-		return results.Row{}, err
+	if simulate == nil {
+		simulate = RunJob
 	}
-	row, ok, err := simulatePoint(ctx, job, &opt)
+	row, ok, err := simulatePoint(ctx, job, simulate)
 	if err == nil && !ok {
 		err = context.Cause(ctx)
 	}

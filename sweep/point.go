@@ -17,7 +17,7 @@ import (
 
 // simulatePoint runs one point and returns its row. It returns false when the point was cancelled: an error after
 // the sweep was told to stop says nothing about the point, nor does an EnvironmentError, which it returns.
-func simulatePoint(ctx context.Context, job Job, opt *Options) (results.Row, bool, error) {
+func simulatePoint(ctx context.Context, job Job, simulate func(context.Context, Job) (*simcore.Report, error)) (results.Row, bool, error) {
 	pointCtx := ctx
 	if job.Timeout > 0 {
 		var stop context.CancelFunc
@@ -25,7 +25,7 @@ func simulatePoint(ctx context.Context, job Job, opt *Options) (results.Row, boo
 		defer stop()
 	}
 	start := time.Now()
-	report, err := simulateSafely(pointCtx, job, opt)
+	report, err := simulateSafely(pointCtx, job, simulate)
 	row := results.Row{ID: job.ID, WallSeconds: time.Since(start).Seconds(), WorkloadDigest: job.Workload.Digest()}
 	if err == nil {
 		row.Status, row.Metrics = results.StatusOK, metrics.Figures(report)
@@ -45,13 +45,13 @@ func simulatePoint(ctx context.Context, job Job, opt *Options) (results.Row, boo
 	return failedRow(row, reason, message), true, nil
 }
 
-func simulateSafely(ctx context.Context, job Job, opt *Options) (report *simcore.Report, err error) {
+func simulateSafely(ctx context.Context, job Job, simulate func(context.Context, Job) (*simcore.Report, error)) (report *simcore.Report, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			report, err = nil, panicError(describePanic(v))
 		}
 	}()
-	report, err = opt.Simulate(ctx, job)
+	report, err = simulate(ctx, job)
 	if err == nil && report == nil {
 		err = errors.New("the simulator returned no report")
 	}

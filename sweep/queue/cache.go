@@ -338,20 +338,25 @@ func (c *Cache) complete(ctx context.Context, folder string, l *fileList) bool {
 	return true
 }
 
-// isThere reports whether there is a regular file, which is not behind a link.
-func (c *Cache) isThere(at string) bool {
+// regular describes a regular file that is not behind a link; nil when there is none.
+func (c *Cache) regular(at string) os.FileInfo {
 	folder, err := c.root.Lstat(path.Dir(at))
 	if err != nil || !folder.IsDir() {
-		return false
+		return nil
 	}
-	info, err := c.root.Lstat(at)
-	return err == nil && info.Mode().IsRegular()
+	if info, err := c.root.Lstat(at); err == nil && info.Mode().IsRegular() {
+		return info
+	}
+	return nil
 }
+
+// isThere reports whether there is a regular file.
+func (c *Cache) isThere(at string) bool { return c.regular(at) != nil }
 
 // isFile is isThere of a file of so many bytes.
 func (c *Cache) isFile(at string, size int64) bool {
-	info, err := c.root.Lstat(at)
-	return err == nil && info.Size() == size && c.isThere(at)
+	info := c.regular(at)
+	return info != nil && info.Size() == size
 }
 
 // matches compares a file with its digest.

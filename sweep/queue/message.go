@@ -120,7 +120,7 @@ func (m *Message) check() error {
 	bad(idText.MatchString(m.ID), "id", m.ID, "it is 32 hex digits")
 	bad(digestText.MatchString(m.WorkloadDigest), "workload_digest", m.WorkloadDigest, "it is up to 64 hex digits")
 	bad(m.Replicate >= 0 && m.Replicate <= maxReplicate, "replicate", m.Replicate, "it counts from 0")
-	bad(m.Spec != "" && utf8.ValidString(m.Spec), "spec", m.Spec, "it is a spec as YAML")
+	bad(m.Spec != "" && utf8.ValidString(m.Spec), "spec", m.Spec, "it is a spec as JSON or YAML")
 	bad(m.Timeout >= 0, "timeout_ns", m.Timeout, "it is 0 or more")
 	bad(len(m.Files) <= maxFiles, "files", len(m.Files), fmt.Sprintf("at most %d", maxFiles))
 	bad(len(m.Kept) <= maxKinds, "kept", len(m.Kept), fmt.Sprintf("at most %d", maxKinds))

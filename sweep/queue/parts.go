@@ -15,8 +15,10 @@ import (
 )
 
 const (
-	// partWait is how long a finished point waits for others to be sent with, partRows how many there are at most.
-	partWait = 200 * time.Millisecond
+	// partWait is how long a finished point waits for others to be sent with, and partIdle how long while none runs that could
+	// follow soon. partRows is how many there are at most.
+	partWait = 500 * time.Millisecond
+	partIdle = 20 * time.Millisecond
 	partRows = 256
 	// partsSending bounds the parts on their way.
 	partsSending = 4
@@ -49,12 +51,10 @@ func (s *partSender) finish() { close(s.in) }
 func (s *partSender) run() {
 	defer s.stop()
 	gathered := map[string][]*task{}
+	var first time.Time // since when one waits
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		if len(gathered) == 0 {
-			timer.Reset(partWait)
-		}
 		select {
 		case t, ok := <-s.in:
 			if !ok {
@@ -65,17 +65,22 @@ func (s *partSender) run() {
 				return
 			}
 			if len(gathered) == 0 {
+				first = time.Now()
 				timer.Reset(partWait)
 			}
 			gathered[t.sweep] = append(gathered[t.sweep], t)
 			if len(gathered[t.sweep]) >= partRows {
 				s.send(gathered[t.sweep])
 				delete(gathered, t.sweep)
-			} else if len(s.in) == 0 && s.w.nothingRuns() {
-				s.flush(gathered)
+			} else if s.w.nothingRuns() {
+				timer.Reset(partIdle)
 			}
 		case <-timer.C:
-			s.flush(gathered)
+			if left := time.Until(first.Add(partWait)); left > 0 && !s.w.nothingRuns() {
+				timer.Reset(left)
+			} else {
+				s.flush(gathered)
+			}
 		}
 	}
 }

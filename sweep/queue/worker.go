@@ -68,9 +68,13 @@ const (
 	defaultCacheLimit = 20 << 30
 	// maxFinished bounds the finished points whose rows the server does not have yet; a worker takes no more points then.
 	maxFinished = 4096
-	// A worker takes points ahead for so much time of simulating, and no more than so many for each job.
-	aheadTime = 40 * time.Millisecond
-	maxAhead  = 64
+	// A worker takes points ahead for so much time of simulating, and no more than so many for each job. Of points that take
+	// longer it still takes leastAhead, up to leastAheadTime: whatever it waits or asks for wakes threads that push the
+	// simulations of other workers on its machine off their cores.
+	aheadTime      = 40 * time.Millisecond
+	maxAhead       = 64
+	leastAheadTime = 250 * time.Millisecond
+	leastAhead     = 2
 )
 
 func (o WorkerOptions) withDefaults() WorkerOptions {
@@ -261,7 +265,7 @@ func (w *worker) wanted(ctx context.Context) int {
 			return 0
 		}
 		// A handful at a time is as fast as one by one, and costs less.
-		if n > 0 && (n >= most/2 || w.opt.MaxPoints > 0) {
+		if n > 0 && (n >= (most+1)/2 || w.opt.MaxPoints > 0) {
 			return n
 		}
 		select {
@@ -277,7 +281,8 @@ func (w *worker) ahead() int {
 	if w.perPoint <= 0 || w.opt.MaxPoints > 0 {
 		return 0
 	}
-	return min(int(aheadTime/w.perPoint), maxAhead) * w.opt.Jobs
+	least := min(int(leastAheadTime/w.perPoint), leastAhead)
+	return max(least, min(int(aheadTime/w.perPoint), maxAhead)) * w.opt.Jobs
 }
 
 // fetch asks for points and takes what comes. It returns false when the worker is to end.
