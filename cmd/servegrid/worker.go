@@ -135,6 +135,7 @@ func (f *workerFlags) run(ctx context.Context, st *state) (err error) {
 		// One that was given fewer jobs than cores leaves the others to whoever is there; its collector too.
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(f.jobs))
 	}
+	_ = runAsBatch() // or everything works as well, only slower
 	tell("waiting for points")
 	out, err := queue.Work(ctx, queue.WorkerOptions{
 		Connection: connection, Cache: f.cache, Jobs: f.jobs, Memory: int64(f.memoryBytes), MaxPoints: f.maxPoints, IdleExit: f.idleExit,
