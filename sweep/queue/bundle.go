@@ -16,6 +16,7 @@ import (
 	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/simcore/files"
 	"github.com/servegrid/servegrid/simcore/workload"
+	"github.com/servegrid/servegrid/sweep/queue/wire"
 )
 
 // BundleOptions say where the files of points are.
@@ -37,7 +38,7 @@ type Bundle struct {
 
 	mu sync.Mutex
 	// described holds what is known of the files by their settings and paths, sources where to find files by digest.
-	described map[string]*once[File]
+	described map[string]*once[wire.File]
 	sources   map[string]source
 	uploaded  map[string]*once[struct{}]
 }
@@ -47,7 +48,7 @@ type source struct {
 	path string
 	size int64
 	list []byte
-	with []File
+	with []wire.File
 }
 
 // NotPortableError says that what a point names cannot be had on other machines.
@@ -72,12 +73,12 @@ func NewBundle(opt BundleOptions) *Bundle {
 	if opt.Stored == nil {
 		opt.Stored = func(int64, bool, error) {}
 	}
-	return &Bundle{opt: opt, described: map[string]*once[File]{}, sources: map[string]source{}, uploaded: map[string]*once[struct{}]{}}
+	return &Bundle{opt: opt, described: map[string]*once[wire.File]{}, sources: map[string]source{}, uploaded: map[string]*once[struct{}]{}}
 }
 
 // Portable returns the spec of a point as it travels, and the files that it names, in the order of their paths on a worker. A
 // *NotPortableError says what keeps the point from travelling; other errors are about reading files.
-func (b *Bundle) Portable(ctx context.Context, p *gridspec.Point) (spec []byte, named []File, err error) {
+func (b *Bundle) Portable(ctx context.Context, p *gridspec.Point) (spec []byte, named []wire.File, err error) {
 	spec, err = p.Portable(func(key, path string) (string, error) {
 		f, err := b.describe(ctx, key, path)
 		if err != nil {
@@ -89,12 +90,12 @@ func (b *Bundle) Portable(ctx context.Context, p *gridspec.Point) (spec []byte, 
 	if err != nil {
 		return nil, nil, err
 	}
-	slices.SortFunc(named, func(a, b File) int { return strings.Compare(a.Path(), b.Path()) })
+	slices.SortFunc(named, func(a, b wire.File) int { return strings.Compare(a.Path(), b.Path()) })
 	return spec, slices.Compact(named), nil
 }
 
 // Upload brings files that Portable returned to a store, unless it has them. A file is uploaded once, whoever asks.
-func (b *Bundle) Upload(ctx context.Context, s Store, named []File) error {
+func (b *Bundle) Upload(ctx context.Context, s Store, named []wire.File) error {
 	for _, f := range named {
 		if err := b.upload(ctx, s, f.Digest); err != nil {
 			return err
@@ -111,8 +112,8 @@ func (b *Bundle) Forget() {
 }
 
 // describe returns the file that a setting names.
-func (b *Bundle) describe(ctx context.Context, key, path string) (File, error) {
-	return share(ctx, &b.mu, b.described, key+" "+path, func() (File, error) {
+func (b *Bundle) describe(ctx context.Context, key, path string) (wire.File, error) {
+	return share(ctx, &b.mu, b.described, key+" "+path, func() (wire.File, error) {
 		f, err := b.read(ctx, key, path)
 		if notPortable := new(NotPortableError); err != nil && !errors.As(err, &notPortable) && ctx.Err() == nil {
 			err = fmt.Errorf("%s: %s cannot be read: %w", key, files.Shown(path), files.Cause(err))
@@ -122,9 +123,9 @@ func (b *Bundle) describe(ctx context.Context, key, path string) (File, error) {
 }
 
 // read finds out what a path names.
-func (b *Bundle) read(ctx context.Context, key, path string) (File, error) {
-	refuse := func(format string, args ...any) (File, error) {
-		return File{}, &NotPortableError{key, path, fmt.Errorf(format, args...)}
+func (b *Bundle) read(ctx context.Context, key, path string) (wire.File, error) {
+	refuse := func(format string, args ...any) (wire.File, error) {
+		return wire.File{}, &NotPortableError{key, path, fmt.Errorf(format, args...)}
 	}
 	at, name := path, portableName(path)
 	if path == "-" {
@@ -136,7 +137,7 @@ func (b *Bundle) read(ctx context.Context, key, path string) (File, error) {
 	info, err := b.opt.Files.Stat(ctx, at)
 	switch {
 	case err != nil:
-		return File{}, err
+		return wire.File{}, err
 	case info.Folder:
 		return b.folder(ctx, key, path, name)
 	case !info.Regular && !files.IsURL(at):
@@ -170,18 +171,18 @@ func (b *Bundle) beside(ctx context.Context, key, path string) []string {
 }
 
 // file reads a file for its digest and remembers where it is.
-func (b *Bundle) file(ctx context.Context, path string) (File, error) {
+func (b *Bundle) file(ctx context.Context, path string) (wire.File, error) {
 	r, err := b.opt.Files.Open(ctx, path)
 	if err != nil {
-		return File{}, err
+		return wire.File{}, err
 	}
 	defer r.Close()
 	h := sha256.New()
 	size, err := io.Copy(h, contextReader{ctx, r})
 	if err != nil {
-		return File{}, err
+		return wire.File{}, err
 	}
-	f := File{Digest: hex.EncodeToString(h.Sum(nil)), Size: size}
+	f := wire.File{Digest: hex.EncodeToString(h.Sum(nil)), Size: size}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.sources[f.Digest] = source{path: path, size: size}
@@ -189,7 +190,7 @@ func (b *Bundle) file(ctx context.Context, path string) (File, error) {
 }
 
 // folder describes a folder with all that is in it. Of a folder of traces that is what is read of it.
-func (b *Bundle) folder(ctx context.Context, key, path, name string) (File, error) {
+func (b *Bundle) folder(ctx context.Context, key, path, name string) (wire.File, error) {
 	list := map[string]string{}
 	var walk func(folder, at string) error
 	walk = func(folder, at string) error {
@@ -207,8 +208,8 @@ func (b *Bundle) folder(ctx context.Context, key, path, name string) (File, erro
 			case !strings.HasPrefix(key, "workload.") || workload.InFolder(e.Name):
 				list[inside] = below
 			}
-			if len(list) > maxListedFiles {
-				err = &NotPortableError{key, path, fmt.Errorf("it holds more than %d files; name a folder with just what is needed", maxListedFiles)}
+			if len(list) > wire.MaxListedFiles {
+				err = &NotPortableError{key, path, fmt.Errorf("it holds more than %d files; name a folder with just what is needed", wire.MaxListedFiles)}
 			}
 			if err != nil {
 				return err
@@ -217,39 +218,39 @@ func (b *Bundle) folder(ctx context.Context, key, path, name string) (File, erro
 		return nil
 	}
 	if err := walk(path, name); err != nil {
-		return File{}, err
+		return wire.File{}, err
 	}
 	return b.listed(ctx, key, path, name, list)
 }
 
 // listed describes files that travel together, by their paths on a worker.
-func (b *Bundle) listed(ctx context.Context, key, path, name string, paths map[string]string) (File, error) {
-	var l fileList
-	var with []File
+func (b *Bundle) listed(ctx context.Context, key, path, name string, paths map[string]string) (wire.File, error) {
+	var l wire.FileList
+	var with []wire.File
 	for _, at := range slices.Sorted(maps.Keys(paths)) {
 		file := paths[at]
 		info, err := b.opt.Files.Stat(ctx, file)
 		if err == nil && !info.Regular && !files.IsURL(file) {
-			return File{}, &NotPortableError{key, path, fmt.Errorf("%s is no regular file", at)}
+			return wire.File{}, &NotPortableError{key, path, fmt.Errorf("%s is no regular file", at)}
 		}
 		if err != nil {
-			return File{}, err
+			return wire.File{}, err
 		}
 		f, err := b.file(ctx, file)
 		if err != nil {
-			return File{}, err
+			return wire.File{}, err
 		}
-		l.Files = append(l.Files, listedFile{at, f.Digest, f.Size})
+		l.Files = append(l.Files, wire.ListedFile{Path: at, Digest: f.Digest, Size: f.Size})
 		with = append(with, f)
 	}
-	text, digest, err := l.encode()
+	text, digest, err := l.Encode()
 	if err != nil {
-		return File{}, &NotPortableError{key, path, err}
+		return wire.File{}, &NotPortableError{key, path, err}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.sources[digest] = source{list: text, with: with, size: int64(len(text))}
-	return File{Digest: digest, Name: name, Size: l.size(), Folder: true}, nil
+	return wire.File{Digest: digest, Name: name, Size: l.Size(), Folder: true}, nil
 }
 
 // upload brings the file of a digest to a store; what a list has before the list.

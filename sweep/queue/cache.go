@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/servegrid/servegrid/sweep/queue/wire"
 )
 
 // Cache is the folder of a worker with the files that points name. What is in it was compared with its digest. Several workers
@@ -40,7 +42,7 @@ type cachedDigest struct {
 	users int
 	// sound holds the names of the files that were compared with the digest, list the list whose files all were.
 	sound   map[string]bool
-	list    *fileList
+	list    *wire.FileList
 	touched time.Time
 }
 
@@ -82,7 +84,7 @@ func (c *Cache) Close() error { return errors.Join(c.incoming.close(), c.root.Cl
 // CreateTemp makes a file that is not one of the cache. It goes when the process does, if not before.
 func (c *Cache) CreateTemp() (*os.File, error) { return c.incoming.create(c.dir) }
 
-// Dir is the folder below which files have the paths of [File.Path].
+// Dir is the folder below which files have the paths of [wire.File.Path].
 func (c *Cache) Dir() string { return filepath.Join(c.dir, filesFolder) }
 
 // Fetched says how a file came to be there.
@@ -95,7 +97,7 @@ type Fetched struct {
 
 // Fetch brings files from a store, unless they are there. Told is called for each; nil means that nobody is. The files stay until
 // release is called. A [*DamagedError] says that the store has another file; an error of the store is returned as it is.
-func (c *Cache) Fetch(ctx context.Context, s Store, named []File, told func(Fetched)) (release func(), err error) {
+func (c *Cache) Fetch(ctx context.Context, s Store, named []wire.File, told func(Fetched)) (release func(), err error) {
 	var kept []*cachedDigest
 	release = sync.OnceFunc(func() {
 		c.mu.Lock()
@@ -134,8 +136,8 @@ func (c *Cache) keep(digest string) *cachedDigest {
 }
 
 // ensure makes a file be there.
-func (c *Cache) ensure(ctx context.Context, s Store, f File, d *cachedDigest) (cached bool, err error) {
-	if !sha256Text.MatchString(f.Digest) || !nameText.MatchString(f.Name) {
+func (c *Cache) ensure(ctx context.Context, s Store, f wire.File, d *cachedDigest) (cached bool, err error) {
+	if !f.IsLocal() {
 		return false, errors.New("it has no name that a file can have here")
 	}
 	d.mu.Lock()
@@ -154,7 +156,7 @@ func (c *Cache) ensure(ctx context.Context, s Store, f File, d *cachedDigest) (c
 }
 
 // ensureFile makes a file by itself be there. What was compared before only has to have its size still.
-func (c *Cache) ensureFile(ctx context.Context, s Store, f File, d *cachedDigest, folder string) (cached bool, err error) {
+func (c *Cache) ensureFile(ctx context.Context, s Store, f wire.File, d *cachedDigest, folder string) (cached bool, err error) {
 	at := folder + "/" + f.Name
 	if c.isFile(at, f.Size) && (d.sound[f.Name] || c.matches(ctx, at, f.Digest, f.Size)) {
 		d.sound[f.Name] = true
@@ -179,13 +181,13 @@ func (c *Cache) ensureFile(ctx context.Context, s Store, f File, d *cachedDigest
 
 // ensureListed makes a list of files be there, with all of them. What was compared before only has to have its list still: files
 // go and come with it.
-func (c *Cache) ensureListed(ctx context.Context, s Store, f File, d *cachedDigest, folder string) (cached bool, err error) {
+func (c *Cache) ensureListed(ctx context.Context, s Store, f wire.File, d *cachedDigest, folder string) (cached bool, err error) {
 	if d.list != nil && c.isThere(folder+"/"+listName) {
-		return true, d.list.holds(f)
+		return true, listHolds(d.list, f)
 	}
 	if l := c.list(folder, f.Digest); l != nil && c.complete(ctx, folder, l) {
 		d.list = l
-		return true, l.holds(f)
+		return true, listHolds(l, f)
 	}
 	if ctx.Err() != nil {
 		return false, ctx.Err()
@@ -240,18 +242,18 @@ func (c *Cache) moveAway(at string) bool {
 	return true
 }
 
-// holds returns an error unless the list is what a message says of it.
-func (l *fileList) holds(f File) error {
+// listHolds returns an error unless a list is what a message says of it.
+func listHolds(l *wire.FileList, f wire.File) error {
 	switch {
-	case !l.has(f.Name):
+	case !l.Has(f.Name):
 		return &DamagedError{f.Name, "its list of files does not have it"}
-	case l.size() != f.Size:
-		return &DamagedError{f.Name, fmt.Sprintf("its list of files has %d bytes in place of %d", l.size(), f.Size)}
+	case l.Size() != f.Size:
+		return &DamagedError{f.Name, fmt.Sprintf("its list of files has %d bytes in place of %d", l.Size(), f.Size)}
 	}
 	return nil
 }
 
-func (c *Cache) downloadListed(ctx context.Context, s Store, l *fileList, text []byte, into string) error {
+func (c *Cache) downloadListed(ctx context.Context, s Store, l *wire.FileList, text []byte, into string) error {
 	for _, f := range l.Files {
 		at := into + "/" + f.Path
 		if err := c.root.MkdirAll(path.Dir(at), 0o700); err != nil {
@@ -281,22 +283,22 @@ func (c *Cache) download(ctx context.Context, s Store, name, digest string, size
 }
 
 // fetchList reads the list of a file from a store.
-func (c *Cache) fetchList(ctx context.Context, s Store, f File) (text []byte, l *fileList, err error) {
+func (c *Cache) fetchList(ctx context.Context, s Store, f wire.File) (text []byte, l *wire.FileList, err error) {
 	object, err := s.Get(ctx, f.Digest)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer object.Close()
-	if text, err = io.ReadAll(io.LimitReader(contextReader{ctx, object}, maxListBytes+1)); err != nil {
+	if text, err = io.ReadAll(io.LimitReader(contextReader{ctx, object}, wire.MaxListBytes+1)); err != nil {
 		return nil, nil, err
 	}
 	if err := checkText(text, f.Digest); err != nil {
 		return nil, nil, err
 	}
-	if l, err = decodeList(text); err != nil {
+	if l, err = wire.DecodeList(text); err != nil {
 		return nil, nil, &DamagedError{f.Name, err.Error()}
 	}
-	return text, l, l.holds(f)
+	return text, l, listHolds(l, f)
 }
 
 // checkText compares a text with its digest.
@@ -306,16 +308,16 @@ func checkText(text []byte, digest string) error {
 }
 
 // list returns the list that lies in the folder of a digest; nil when there is none that is sound.
-func (c *Cache) list(folder, digest string) *fileList {
+func (c *Cache) list(folder, digest string) *wire.FileList {
 	at := folder + "/" + listName
-	if info, err := c.root.Lstat(at); err != nil || info.Size() > maxListBytes || !c.isThere(at) {
+	if info, err := c.root.Lstat(at); err != nil || info.Size() > wire.MaxListBytes || !c.isThere(at) {
 		return nil
 	}
 	text, err := c.root.ReadFile(at)
 	if err != nil || checkText(text, digest) != nil {
 		return nil
 	}
-	l, err := decodeList(text)
+	l, err := wire.DecodeList(text)
 	if err != nil {
 		return nil
 	}
@@ -323,7 +325,7 @@ func (c *Cache) list(folder, digest string) *fileList {
 }
 
 // complete reports whether all files of a list are there and what they should be.
-func (c *Cache) complete(ctx context.Context, folder string, l *fileList) bool {
+func (c *Cache) complete(ctx context.Context, folder string, l *wire.FileList) bool {
 	for _, f := range l.Files {
 		at := folder + "/" + f.Path
 		for dir := path.Dir(at); dir != folder; dir = path.Dir(dir) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/servegrid/servegrid/sweep/queue/wire"
 )
 
 // ConnectOptions say where a queue is and how to get in.
@@ -143,7 +144,7 @@ func parseURL(text string) (servers, namespace string, err error) {
 	if strings.ContainsAny(rest, "?#") {
 		return "", "", fmt.Errorf("queue %s: nothing may follow the namespace", withoutSecrets(text))
 	}
-	if err := checkToken("queue: namespace", namespace); err != nil {
+	if err := wire.CheckToken("queue: namespace", namespace); err != nil {
 		return "", "", err
 	}
 	var list []string

@@ -6,5 +6,5 @@
 // ones, or on the sweep's disk. Points are pure functions with names of their own, so one that is simulated twice does no harm.
 //
 // Read names.go first (what is where in the queue), then streams.go, coordinator.go, publish.go, receive.go, and worker.go
-// with its parts. connect.go has what can go wrong with a server.
+// with its parts. connect.go has what can go wrong with a server, package wire what travels.
 package queue

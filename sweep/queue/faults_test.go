@@ -24,6 +24,7 @@ import (
 	"github.com/servegrid/servegrid/simcore/rules"
 	"github.com/servegrid/servegrid/simcore/workload"
 	"github.com/servegrid/servegrid/sweep"
+	"github.com/servegrid/servegrid/sweep/queue/wire"
 )
 
 // reallySimulate is what the simulation of a worker is when nothing is done to it.
@@ -189,7 +190,7 @@ func TestDuplicates(t *testing.T) {
 			}
 			for m := range batch.Messages() {
 				time.Sleep(testAckWait * 5 / 4) // another worker has it by now
-				w, err := DecodeMessage(m.Data())
+				w, err := wire.DecodeMessage(m.Data())
 				if err != nil {
 					t.Error(err)
 					continue
@@ -318,7 +319,7 @@ func TestRefusals(t *testing.T) {
 	points := testPoints(t, 2)
 	c := NewCoordinator(CoordinatorOptions{Connection: conn, Dir: t.TempDir()})
 	c.sweep = "token"
-	message := func() *Message {
+	message := func() *wire.Message {
 		load, err := points[0].Workload.Load(t.Context(), workloadSource(points[0]))
 		if err != nil {
 			t.Fatal(err)
@@ -331,19 +332,19 @@ func TestRefusals(t *testing.T) {
 	}
 	cases := []struct {
 		name           string
-		change         func(*Message)
+		change         func(*wire.Message)
 		header         string
 		raw            string
 		reason, detail string
 	}{
-		{"other version", func(m *Message) { m.Simulator = "99" }, "", "", sweep.ReasonOtherVersion, "version 99"},
-		{"another point", func(m *Message) { m.ID = strings.Repeat("ab", 16) }, "", "", sweep.ReasonRefused, "content ID"},
-		{"another header", func(*Message) {}, strings.Repeat("cd", 16), "", sweep.ReasonRefused, "not of the point"},
-		{"another workload", func(m *Message) {
+		{"other version", func(m *wire.Message) { m.Simulator = "99" }, "", "", sweep.ReasonOtherVersion, "version 99"},
+		{"another point", func(m *wire.Message) { m.ID = strings.Repeat("ab", 16) }, "", "", sweep.ReasonRefused, "content ID"},
+		{"another header", func(*wire.Message) {}, strings.Repeat("cd", 16), "", sweep.ReasonRefused, "not of the point"},
+		{"another workload", func(m *wire.Message) {
 			m.WorkloadDigest = strings.Repeat("12", 32)
 			m.ID = points[0].ContentID(m.WorkloadDigest)
 		}, "", "", sweep.ReasonRefused, "other requests"},
-		{"a file of the worker", func(m *Message) { m.Spec = "workload: {trace: {path: /etc/passwd, format: mooncake}}\n" }, "", "", sweep.ReasonRefused, "declared"},
+		{"a file of the worker", func(m *wire.Message) { m.Spec = "workload: {trace: {path: /etc/passwd, format: mooncake}}\n" }, "", "", sweep.ReasonRefused, "declared"},
 		{"rubbish", nil, strings.Repeat("ef", 16), "{", sweep.ReasonRefused, "cannot be read"},
 	}
 	startWorker(t, s.connect("a"))

@@ -212,7 +212,7 @@ func startWorker(t testing.TB, conn *Connection, change ...func(*WorkerOptions))
 // counter counts what an observer hears.
 type counter struct {
 	NopObserver
-	published, received, redelivered, settled, dead, refused, returned, rows, duplicates atomic.Int64
+	published, received, redelivered, settled, dead, refused, returned, parts, rows, duplicates atomic.Int64
 }
 
 func (c *counter) PointPublished(context.Context, string, int, error) { c.published.Add(1) }
@@ -236,6 +236,8 @@ func (c *counter) PointSettled(_ context.Context, how Settled) {
 		c.returned.Add(1)
 	}
 }
+
+func (c *counter) PartPublished(context.Context, int, int, time.Duration, error) { c.parts.Add(1) }
 
 func (c *counter) PartReceived(rows, duplicates, _ int) {
 	c.rows.Add(int64(rows))

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/servegrid/servegrid/sweep/queue/wire"
 )
 
 // stuckStore has files of which only the first half comes.
@@ -49,8 +51,8 @@ func TestFetchUntilKilled(t *testing.T) {
 	if f, err := c.CreateTemp(); err != nil || f.Close() != nil {
 		t.Fatal(err)
 	}
-	f := File{Digest: strings.Repeat("a", 64), Name: "trace.jsonl", Size: 2 << 20}
-	_, err = c.Fetch(t.Context(), stuckStore{half: func() { _, _ = os.Stdout.WriteString("half\n") }}, []File{f}, nil)
+	f := wire.File{Digest: strings.Repeat("a", 64), Name: "trace.jsonl", Size: 2 << 20}
+	_, err = c.Fetch(t.Context(), stuckStore{half: func() { _, _ = os.Stdout.WriteString("half\n") }}, []wire.File{f}, nil)
 	t.Fatal(err)
 }
 

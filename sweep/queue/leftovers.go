@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/servegrid/servegrid/sweep/queue/wire"
 )
 
 // A worker that was thought lost may send what it found after its sweep has all its rows and is gone. Nobody comes for that, so a
@@ -48,7 +49,7 @@ func (c *Connection) removeLeftovers(ctx context.Context) {
 	looked := 0
 	for subject := range subjects {
 		sweep := strings.TrimPrefix(subject, c.parts(""))
-		if looked++; looked > maxLeftovers || checkToken("sweep", sweep) != nil {
+		if looked++; looked > maxLeftovers || wire.CheckToken("sweep", sweep) != nil {
 			continue
 		}
 		err := c.ask(ctx, func(ctx context.Context) error {

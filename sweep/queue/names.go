@@ -1,8 +1,6 @@
 package queue
 
 import (
-	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/servegrid/servegrid/simcore"
@@ -10,19 +8,6 @@ import (
 
 // DefaultNamespace is that of a queue whose URL names none.
 const DefaultNamespace = "default"
-
-// maxToken bounds namespaces and the tokens of sweeps, in bytes.
-const maxToken = 40
-
-var token = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
-
-// checkToken refuses what would be more than one part of a subject, or a wildcard.
-func checkToken(what, s string) error {
-	if len(s) > maxToken || !token.MatchString(s) {
-		return fmt.Errorf("%s %q is not allowed: use up to %d of a-z, 0-9 and '-', not at either end", what, s, maxToken)
-	}
-	return nil
-}
 
 // names are the subjects, streams and buckets of a namespace.
 type names struct{ namespace string }

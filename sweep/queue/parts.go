@@ -20,6 +20,8 @@ const (
 	partWait = 500 * time.Millisecond
 	partIdle = 20 * time.Millisecond
 	partRows = 256
+	// partBytes is how much they may weigh.
+	partBytes = 512 << 10
 	// partsSending bounds the parts on their way.
 	partsSending = 4
 	// lastParts is how long a worker that ends goes on to send what it finished.

@@ -13,6 +13,7 @@ import (
 	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/simcore/rules"
 	"github.com/servegrid/servegrid/simcore/workload"
+	"github.com/servegrid/servegrid/sweep/queue/wire"
 )
 
 // portableFiles makes a folder with a file of every kind that a setting can name.
@@ -142,7 +143,7 @@ func TestPortablePoints(t *testing.T) {
 		if err = errors.Join(err, b.Upload(t.Context(), store, files)); err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		sent := &Message{
+		sent := &wire.Message{
 			Simulator: thisVersion, Sweep: "s", ID: p.ContentID(digest), WorkloadDigest: digest,
 			Replicate: p.Replicate, Spec: string(spelt), Files: files,
 		}
@@ -153,7 +154,7 @@ func TestPortablePoints(t *testing.T) {
 		if strings.Contains(string(data), dir) {
 			t.Fatalf("the message has a path of this machine: %s", data)
 		}
-		m, err := DecodeMessage(data)
+		m, err := wire.DecodeMessage(data)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
@@ -264,7 +265,7 @@ func BenchmarkPortable(b *testing.B) {
 		defer c.Close()
 		send := func() []byte {
 			spec, files, err := bundle.Portable(b.Context(), &p)
-			m := &Message{Simulator: thisVersion, Sweep: "s", ID: p.ContentID("d"), WorkloadDigest: "d", Spec: string(spec), Files: files}
+			m := &wire.Message{Simulator: thisVersion, Sweep: "s", ID: p.ContentID("d"), WorkloadDigest: "d", Spec: string(spec), Files: files}
 			data, problem := m.Encode()
 			if err = errors.Join(err, problem, bundle.Upload(b.Context(), store, files)); err != nil {
 				b.Fatal(err)
@@ -281,7 +282,7 @@ func BenchmarkPortable(b *testing.B) {
 		b.Run(name+"/read", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				m, err := DecodeMessage(data)
+				m, err := wire.DecodeMessage(data)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -10,26 +10,15 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/servegrid/servegrid/sweep/queue/wire"
 )
-
-// presence is what a worker says about itself, under a key of its version and a random name.
-type presence struct {
-	Host      string    `json:"host"`
-	PID       int       `json:"pid"`
-	Jobs      int       `json:"jobs"`
-	Simulator string    `json:"simulator"`
-	Started   time.Time `json:"started"`
-	// Points counts the points that it simulated, and Seconds is what one takes, the mean over the last ones.
-	Points  int     `json:"points"`
-	Seconds float64 `json:"seconds"`
-}
 
 // leaveTime bounds how long a worker that ends tries to say so.
 const leaveTime = 2 * time.Second
 
 // bePresent says again and again that a worker is there, until the context ends; then that it is not. That it cannot say so is no
 // reason to stop: who is silent counts as gone after a while.
-func (c *Connection) bePresent(ctx context.Context, name string, say func() presence) {
+func (c *Connection) bePresent(ctx context.Context, name string, say func() wire.Presence) {
 	subject := "$KV." + c.workersBucket() + "." + versionToken(thisVersion) + "." + name
 	tick := time.NewTicker(presenceTTL / 3)
 	defer tick.Stop()

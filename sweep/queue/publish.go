@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/servegrid/servegrid/sweep"
+	"github.com/servegrid/servegrid/sweep/queue/wire"
 )
 
 // headerPoint is the header with the content ID of a point.
@@ -189,7 +190,7 @@ func (c *Coordinator) sendAgain() {
 		if !c.isOut(id) {
 			continue
 		}
-		if m, err := DecodeMessage(again[id].data); err == nil {
+		if m, err := wire.DecodeMessage(again[id].data); err == nil {
 			if err := c.files.Upload(c.ctx, objects{c.conn}, m.Files); err != nil {
 				c.opt.Notice(err.Error())
 				return // the next look finds the points lost again

@@ -1,12 +1,16 @@
 package queue
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/servegrid/servegrid/sweep"
 )
 
 func TestMain(m *testing.M) {
@@ -35,6 +39,28 @@ func TestSweepThroughQueue(t *testing.T) {
 	}
 	if state, err := conn.Seen(t.Context()); err != nil || state.Streams[0].Messages != 0 || state.Streams[1].Messages != 0 {
 		t.Errorf("left behind: %+v, %v", state, err)
+	}
+}
+
+// Rows travel together: a worker that always has the next point sends what it finishes within half a second at once.
+func TestRowsTravelTogether(t *testing.T) {
+	s := startServer(t)
+	points := testPoints(t, 30)
+	var seen counter
+	startWorker(t, s.connect("a"), func(o *WorkerOptions) {
+		o.Jobs, o.Observer = 1, &seen
+		o.Simulate = before(func(context.Context, sweep.Job) error {
+			time.Sleep(15 * time.Millisecond)
+			return nil
+		})
+	})
+	out := testSweep{t: t, conn: s.connect("a"), dir: t.TempDir()}.mustRun(points)
+	if out.Counts.OK != len(points) {
+		t.Fatalf("%+v", out.Counts)
+	}
+	// About two if nothing else runs on the machine, one for each point if every row is sent by itself.
+	if parts := seen.parts.Load(); parts > int64(len(points))/2 {
+		t.Errorf("%d points came in %d parts", len(points), parts)
 	}
 }
 

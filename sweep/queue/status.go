@@ -3,13 +3,13 @@ package queue
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/servegrid/servegrid/sweep/queue/wire"
 )
 
 // Description is what a namespace holds, in full.
@@ -189,13 +189,10 @@ func (c *Connection) there(ctx context.Context) ([]WorkerState, error) {
 	return out, nil
 }
 
-// maxPresence bounds what a worker says about itself, in bytes.
-const maxPresence = 4 << 10
-
 // decodePresence reads what a worker says about itself.
 func decodePresence(text []byte, seen time.Time) (WorkerState, bool) {
-	var p presence
-	if len(text) > maxPresence || json.Unmarshal(text, &p) != nil {
+	p, ok := wire.DecodePresence(text)
+	if !ok {
 		return WorkerState{}, false
 	}
 	return WorkerState{

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/servegrid/servegrid/sweep/queue/wire"
 )
 
 // A description has what waits, for which version, and who is there.
@@ -32,8 +33,8 @@ func TestDescribe(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		conn.bePresent(ctx, "one", func() presence {
-			return presence{Host: "h", PID: 7, Jobs: 2, Simulator: thisVersion, Points: 5, Seconds: 0.25}
+		conn.bePresent(ctx, "one", func() wire.Presence {
+			return wire.Presence{Host: "h", PID: 7, Jobs: 2, Simulator: thisVersion, Points: 5, Seconds: 0.25}
 		})
 	}()
 	defer func() { stop(); <-done }()
@@ -58,13 +59,5 @@ func TestDescribe(t *testing.T) {
 	}
 	if w := d.There[0]; w.Host != "h" || w.PID != 7 || w.Points != 5 || w.Seconds != 0.25 || time.Since(w.Seen) > time.Minute || d.Workers[thisVersion] != 1 {
 		t.Errorf("workers %+v %v", d.There, d.Workers)
-	}
-}
-
-func TestDecodePresence(t *testing.T) {
-	for _, text := range []string{"", "x", `{"pid":"no number"}`, string(make([]byte, maxPresence+1))} {
-		if w, ok := decodePresence([]byte(text), time.Now()); ok {
-			t.Errorf("%.20q is %+v", text, w)
-		}
 	}
 }

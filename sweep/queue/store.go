@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/servegrid/servegrid/sweep/queue/wire"
 )
 
 // objects is the object store of a namespace.
@@ -43,7 +44,7 @@ func (o objects) Has(ctx context.Context, name string) (bool, error) {
 
 // holds reports whether an object has the content that its name says, as far as the server knows.
 func holds(info *jetstream.ObjectInfo, name string) bool {
-	if !sha256Text.MatchString(name) {
+	if !wire.IsSHA256(name) {
 		return true
 	}
 	digest, err := hex.DecodeString(name)

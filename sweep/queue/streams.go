@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/servegrid/servegrid/sweep/queue/wire"
 )
 
 // Limits are those of the streams that a coordinator or worker makes. Streams that are there already keep theirs.
@@ -105,7 +106,7 @@ func (c *Connection) pointsConfig(l Limits) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: c.pointsStream(), Description: "Points that servegrid workers simulate", Subjects: []string{c.allPoints()},
 		Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, Storage: jetstream.FileStorage,
-		MaxMsgs: l.MaxPoints, MaxBytes: l.MaxPointsBytes, MaxMsgSize: maxPointMessage, MaxAge: streamAge,
+		MaxMsgs: l.MaxPoints, MaxBytes: l.MaxPointsBytes, MaxMsgSize: wire.MaxPointMessage, MaxAge: streamAge,
 		Replicas: l.Replicas, Duplicates: duplicateWindow,
 	}
 }
@@ -114,7 +115,7 @@ func (c *Connection) partsConfig(l Limits) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: c.partsStream(), Description: "Finished points on the way to their servegrid sweeps", Subjects: []string{c.allParts()},
 		Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, Storage: jetstream.FileStorage,
-		MaxBytes: l.MaxPartsBytes, MaxMsgSize: maxPartMessage, MaxAge: streamAge,
+		MaxBytes: l.MaxPartsBytes, MaxMsgSize: wire.MaxPartMessage, MaxAge: streamAge,
 		Replicas: l.Replicas, Duplicates: duplicateWindow,
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/sweep"
+	"github.com/servegrid/servegrid/sweep/queue/wire"
 )
 
 // task is a point that a worker has, from its delivery to its acknowledgement.
@@ -38,7 +39,7 @@ func (t *task) run() {
 	t.sweep = w.conn.sweepOf(t.msg.Subject())
 	t.id = t.msg.Headers().Get(headerPoint)
 	t.ctx = w.opt.Observer.PointReceived(w.simulating, Header(t.msg.Headers()), t.id, t.published, t.delivery)
-	if !idText.MatchString(t.id) {
+	if !wire.IsPointID(t.id) {
 		t.end()
 		return
 	}
@@ -59,7 +60,7 @@ func (t *task) run() {
 	switch {
 	case err == nil:
 		w.workedHere()
-		t.row.Error = excerpt(t.row.Error, maxErrorText)
+		t.row.Error = excerpt(t.row.Error, wire.MaxErrorText)
 		t.close()
 		w.parts.in <- t
 	case w.simulating.Err() != nil:
@@ -73,7 +74,7 @@ func (t *task) run() {
 
 // find finds the row of the point. An error says nothing about the point.
 func (t *task) find() error {
-	m, err := DecodeMessage(t.msg.Data())
+	m, err := wire.DecodeMessage(t.msg.Data())
 	switch {
 	case err != nil:
 		return t.refuse(sweep.ReasonRefused, err.Error())
@@ -89,7 +90,7 @@ func (t *task) find() error {
 }
 
 // tryAgain simulates a point that was delivered before, unless it was begun in vain too often.
-func (t *task) tryAgain(m *Message) error {
+func (t *task) tryAgain(m *wire.Message) error {
 	w := t.worker
 	past := w.tries.read(t.ctx, t.msg.Headers().Get(jetstream.MsgIDHeader))
 	if past.count() >= w.opt.MaxTries {
@@ -118,7 +119,7 @@ func (t *task) refuse(reason, message string) error {
 }
 
 // simulate loads what the point needs and simulates it.
-func (t *task) simulate(m *Message) error {
+func (t *task) simulate(m *wire.Message) error {
 	w := t.worker
 	loaded, err := w.load(t.ctx, m)
 	if refused := new(refusedPoint); errors.As(err, &refused) {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/servegrid/servegrid/sweep/queue/wire"
 )
 
 // TokenFile holds a sweep's name in the queue, in its output folder.
@@ -36,7 +38,7 @@ func readToken(dir string) (string, error) {
 		return "", fmt.Errorf("queue: the sweep's name cannot be read: %w", err)
 	}
 	name := strings.TrimSpace(string(text))
-	if checkToken("sweep", name) != nil {
+	if wire.CheckToken("sweep", name) != nil {
 		return "", nil
 	}
 	return name, nil

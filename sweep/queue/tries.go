@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/servegrid/servegrid/sweep"
+	"github.com/servegrid/servegrid/sweep/queue/wire"
 )
 
 // tries keeps how often a point was begun by workers that did not finish it. How often it was delivered does not say that:
@@ -26,19 +27,8 @@ type tries struct {
 // history is the notes of one message.
 type history struct {
 	key   string
-	tries []try
+	tries []wire.Try
 }
-
-// try is one that began. What it came to is unknown when its worker was lost.
-type try struct {
-	// Host is the machine, Worker the worker's name.
-	Host    string `json:"host"`
-	Worker  string `json:"worker,omitempty"`
-	Problem string `json:"problem,omitempty"`
-}
-
-// maxTryText bounds what is noted of a problem.
-const maxTryText = 500
 
 func (t *tries) open(ctx context.Context) (jetstream.KeyValue, error) {
 	t.mu.Lock()
@@ -63,7 +53,7 @@ func (t *tries) read(ctx context.Context, key string) *history {
 	_ = t.conn.ask(ctx, func(ctx context.Context) error {
 		entry, err := bucket.Get(ctx, key)
 		if err == nil {
-			err = json.Unmarshal(entry.Value(), &h.tries)
+			h.tries = wire.DecodeTries(entry.Value())
 		}
 		return err
 	})
@@ -86,13 +76,13 @@ func (t *tries) write(ctx context.Context, h *history) {
 // begin notes a try of a worker.
 func (t *tries) begin(ctx context.Context, h *history, worker string) {
 	host, _ := os.Hostname() // only shown to people
-	h.tries = append(h.tries, try{Host: host, Worker: worker})
+	h.tries = append(h.tries, wire.Try{Host: host, Worker: worker})
 	t.write(ctx, h)
 }
 
 // failed notes what the try came to; withdraw that it was none, since the worker was told to end.
 func (t *tries) failed(ctx context.Context, h *history, problem error) {
-	h.tries[len(h.tries)-1].Problem = excerpt(problem.Error(), maxTryText)
+	h.tries[len(h.tries)-1].Problem = excerpt(problem.Error(), wire.MaxTryText)
 	t.write(ctx, h)
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/sweep"
+	"github.com/servegrid/servegrid/sweep/queue/wire"
 )
 
 // WorkerOptions configure a worker. Connection and Cache must be set.
@@ -198,10 +199,10 @@ func (w *worker) run(ctx context.Context) (WorkerOutcome, error) {
 	host, _ := os.Hostname() // only shown to people
 	others.Go(func() {
 		started := time.Now().UTC()
-		w.conn.bePresent(background, w.name, func() presence {
+		w.conn.bePresent(background, w.name, func() wire.Presence {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			return presence{
+			return wire.Presence{
 				Host: host, PID: os.Getpid(), Jobs: w.opt.Jobs, Simulator: thisVersion, Started: started,
 				Points: w.outcome.Finished, Seconds: w.perPoint.Seconds(),
 			}

@@ -1,4 +1,4 @@
-package queue
+package wire
 
 import (
 	"bytes"
@@ -56,7 +56,7 @@ func TestMessageEncoding(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(recorded), string(data)+"\n"); diff != "" {
-		t.Errorf("the encoding has changed: raise messageFormat, and run go test ./sweep/queue -run TestMessageEncoding -update\n%s", diff)
+		t.Errorf("the encoding has changed: raise messageFormat, and run go test ./sweep/queue/wire -run TestMessageEncoding -update\n%s", diff)
 	}
 	back, err := DecodeMessage(recorded)
 	if err != nil {
@@ -103,10 +103,10 @@ func TestMessageRefused(t *testing.T) {
 		"file twice":        func(m *Message) { m.Files[1] = m.Files[0] },
 		"folder in a name":  func(m *Message) { m.Files[0].Name = "a/b" },
 		"backslash":         func(m *Message) { m.Files[0].Name = `a\b` },
-		"hidden":            func(m *Message) { m.Files[0].Name = listName },
+		"hidden":            func(m *Message) { m.Files[0].Name = ".list.json" },
 		"too many kinds":    func(m *Message) { m.Kept = strings.Split("a b c d e f g h i", " ") },
 		"too many files":    func(m *Message) { m.Files = make([]File, maxFiles+1) },
-		"too large":         func(m *Message) { m.Spec = strings.Repeat("#", maxPointMessage) },
+		"too large":         func(m *Message) { m.Spec = strings.Repeat("#", MaxPointMessage) },
 		"not UTF-8":         func(m *Message) { m.Spec = "\xff" },
 		"sweep with spaces": func(m *Message) { m.Sweep = "a b" },
 	} {
@@ -129,7 +129,7 @@ func TestDecodeMessageRefused(t *testing.T) {
 		"unknown field": strings.Replace(string(data), `{"format"`, `{"output":"/tmp","format"`, 1),
 		"other type":    strings.Replace(string(data), `"replicate":2`, `"replicate":"2"`, 1),
 		"huge number":   strings.Replace(string(data), `"replicate":2`, `"replicate":1e300`, 1),
-		"too long":      string(data) + strings.Repeat(" ", maxPointMessage),
+		"too long":      string(data) + strings.Repeat(" ", MaxPointMessage),
 	} {
 		if m, err := DecodeMessage([]byte(text)); err == nil {
 			t.Errorf("%s is taken as %+v", name, m)

@@ -1,4 +1,4 @@
-package queue
+package wire
 
 import (
 	"bytes"
@@ -58,8 +58,18 @@ type File struct {
 // Path is what stands for the file in a portable spec, below the folder of a worker.
 func (f File) Path() string { return f.Digest + "/" + f.Name }
 
-// The bounds of a message.
+// IsLocal reports whether the path stays below the folder of a worker.
+func (f File) IsLocal() bool { return sha256Text.MatchString(f.Digest) && nameText.MatchString(f.Name) }
+
+// The bounds of messages. A server allows 1 MiB unless told otherwise.
 const (
+	// MaxPointMessage and MaxPartMessage are how long one may be that has a point, and one that has finished points, in bytes.
+	MaxPointMessage = 256 << 10
+	MaxPartMessage  = 768 << 10
+	// MaxErrorText bounds the error of a failed row, in bytes.
+	MaxErrorText = 16 << 10
+
+	maxToken     = 40 // bytes of namespaces and the names of sweeps
 	maxFiles     = 4096
 	maxFileSize  = 1 << 40
 	maxReplicate = 1 << 20
@@ -72,7 +82,22 @@ var (
 	sha256Text = regexp.MustCompile(`^[0-9a-f]{64}$`)
 	nameText   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
 	kindText   = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
+	token      = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 )
+
+// IsPointID reports whether a text can be the content ID of a point.
+func IsPointID(text string) bool { return idText.MatchString(text) }
+
+// IsSHA256 reports whether a text is a SHA-256 in hex.
+func IsSHA256(text string) bool { return sha256Text.MatchString(text) }
+
+// CheckToken refuses what would be more than one part of a subject, or a wildcard. What says what the text is.
+func CheckToken(what, text string) error {
+	if len(text) > maxToken || !token.MatchString(text) {
+		return fmt.Errorf("%s %q is not allowed: use up to %d of a-z, 0-9 and '-', not at either end", what, text, maxToken)
+	}
+	return nil
+}
 
 // Encode writes the message, or says what is wrong with it.
 func (m *Message) Encode() ([]byte, error) {
@@ -83,16 +108,16 @@ func (m *Message) Encode() ([]byte, error) {
 		return nil, err
 	}
 	data, err := json.Marshal(m)
-	if err == nil && len(data) > maxPointMessage {
-		err = fmt.Errorf("the point takes %d bytes as a message, more than the %d that are allowed; put long lists of its settings into a file", len(data), maxPointMessage)
+	if err == nil && len(data) > MaxPointMessage {
+		err = fmt.Errorf("the point takes %d bytes as a message, more than the %d that are allowed; put long lists of its settings into a file", len(data), MaxPointMessage)
 	}
 	return data, err
 }
 
 // DecodeMessage reads a message of any origin. The error lists all that is wrong with it.
 func DecodeMessage(data []byte) (*Message, error) {
-	if len(data) > maxPointMessage {
-		return nil, fmt.Errorf("a message of %d bytes is longer than the %d that are allowed", len(data), maxPointMessage)
+	if len(data) > MaxPointMessage {
+		return nil, fmt.Errorf("a message of %d bytes is longer than the %d that are allowed", len(data), MaxPointMessage)
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -116,7 +141,7 @@ func (m *Message) check() error {
 	}
 	bad(m.Format == messageFormat, "format", m.Format, fmt.Sprintf("this program knows %d", messageFormat))
 	bad(m.Simulator != "" && len(m.Simulator) <= 64 && utf8.ValidString(m.Simulator), "simulator", m.Simulator, "it is a version of up to 64 bytes")
-	bad(checkToken("sweep", m.Sweep) == nil, "sweep", m.Sweep, "it is a name of small letters, digits and dashes")
+	bad(CheckToken("sweep", m.Sweep) == nil, "sweep", m.Sweep, "it is a name of small letters, digits and dashes")
 	bad(idText.MatchString(m.ID), "id", m.ID, "it is 32 hex digits")
 	bad(digestText.MatchString(m.WorkloadDigest), "workload_digest", m.WorkloadDigest, "it is up to 64 hex digits")
 	bad(m.Replicate >= 0 && m.Replicate <= maxReplicate, "replicate", m.Replicate, "it counts from 0")

@@ -9,15 +9,16 @@ import (
 	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/simcore/workload"
 	"github.com/servegrid/servegrid/sweep"
+	"github.com/servegrid/servegrid/sweep/queue/wire"
 )
 
 // message is what a worker needs to know of a job.
-func (c *Coordinator) message(ctx context.Context, job sweep.Job) (*Message, error) {
+func (c *Coordinator) message(ctx context.Context, job sweep.Job) (*wire.Message, error) {
 	spec, files, err := c.files.Portable(ctx, &job.Point)
 	if err != nil {
 		return nil, err
 	}
-	m := &Message{
+	m := &wire.Message{
 		Simulator: thisVersion, Sweep: c.sweep, ID: job.ID, WorkloadDigest: job.Workload.Digest(),
 		Replicate: job.Point.Replicate, Spec: string(spec), Files: files, Timeout: job.Timeout,
 		StopLost: c.opt.StopLost,
@@ -42,7 +43,7 @@ type loadedPoint struct {
 
 // load brings the files of a message, makes its point and loads its workload. The error is a *refusedPoint when another try
 // would not help.
-func (w *worker) load(ctx context.Context, m *Message) (*loadedPoint, error) {
+func (w *worker) load(ctx context.Context, m *wire.Message) (*loadedPoint, error) {
 	releaseFiles, err := w.files(ctx, m)
 	if err != nil {
 		return nil, err
@@ -97,7 +98,7 @@ func (w *worker) workload(ctx context.Context, p *gridspec.Point, digest string)
 }
 
 // files brings the files of a message. The function that it returns is called when they are not used any more.
-func (w *worker) files(ctx context.Context, m *Message) (release func(), err error) {
+func (w *worker) files(ctx context.Context, m *wire.Message) (release func(), err error) {
 	return w.cache.Fetch(ctx, objects{w.conn}, m.Files, func(f Fetched) {
 		w.opt.Observer.FileFetched(ctx, f.Bytes, f.Cached, f.Took, f.Err)
 	})
