@@ -1,13 +1,11 @@
 package wire
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
 	"strings"
@@ -62,17 +60,9 @@ func (l *FileList) Encode() (data []byte, digest string, err error) {
 
 // DecodeList reads a list of any origin. The error lists what is wrong with it.
 func DecodeList(data []byte) (*FileList, error) {
-	if len(data) > MaxListBytes {
-		return nil, fmt.Errorf("a list of %d bytes is longer than the %d that are allowed", len(data), MaxListBytes)
-	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
 	l := new(FileList)
-	if err := d.Decode(l); err != nil {
-		return nil, fmt.Errorf("a list of files that cannot be read: %w", err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("a list of files with something behind its end")
+	if err := decode(data, MaxListBytes, "a list of files", l); err != nil {
+		return nil, err
 	}
 	return l, l.check()
 }

@@ -116,19 +116,27 @@ func (m *Message) Encode() ([]byte, error) {
 
 // DecodeMessage reads a message of any origin. The error lists all that is wrong with it.
 func DecodeMessage(data []byte) (*Message, error) {
-	if len(data) > MaxPointMessage {
-		return nil, fmt.Errorf("a message of %d bytes is longer than the %d that are allowed", len(data), MaxPointMessage)
+	m := new(Message)
+	if err := decode(data, MaxPointMessage, "a message", m); err != nil {
+		return nil, err
+	}
+	return m, m.check()
+}
+
+// decode reads one JSON value with no field that is not known and nothing behind it.
+func decode(data []byte, most int, what string, into any) error {
+	if len(data) > most {
+		return fmt.Errorf("%s of %d bytes is longer than the %d that are allowed", what, len(data), most)
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
-	m := new(Message)
-	if err := d.Decode(m); err != nil {
-		return nil, fmt.Errorf("a message that cannot be read: %w", err)
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("%s that cannot be read: %w", what, err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("a message with something behind its end")
+		return errors.New(what + " with something behind its end")
 	}
-	return m, m.check()
+	return nil
 }
 
 // check returns all that is wrong.
