@@ -2,6 +2,7 @@ package gridspec
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"math/bits"
 	"reflect"
@@ -92,11 +93,12 @@ func (s *Spec) Expand(opt ExpandOptions) ([]Point, error) {
 	if err := opt.Shard.Check(); err != nil {
 		return nil, err
 	}
-	if n := s.Count(); n > saturatingMul(limit, uint64(max(opt.Shard.Count, 1))) {
-		return nil, tooManyPoints(n, limit, opt.Shard)
+	count := s.Count()
+	if count > saturatingMul(limit, uint64(max(opt.Shard.Count, 1))) {
+		return nil, tooManyPoints(count, limit, opt.Shard)
 	}
 	e := newExpander(s)
-	e.shard = opt.Shard
+	e.shard, e.count = opt.Shard, count
 	if !s.onlyIncluded() {
 		e.product(s.factors, false)
 	}
@@ -134,6 +136,8 @@ type candidate struct {
 	problems problem.List
 	// written is the configuration before it was resolved.
 	written Config
+	// replayed are the settings of the workload that are not at their default.
+	replayed []byte
 }
 
 // resolve fills in what the configuration leaves open, so that points, expressions and columns have it. Values of
@@ -226,8 +230,21 @@ func (p *candidate) field(k *key) (reflect.Value, bool) {
 	if !k.workload {
 		return reflect.ValueOf(&p.config).Elem().FieldByIndex(k.index), true
 	}
-	v, err := reflect.ValueOf(p.workload).Elem().FieldByIndexErr(k.index)
-	return v, err == nil
+	return fieldAt(reflect.ValueOf(p.workload).Elem(), k.index)
+}
+
+// fieldAt is the field at a place in a structure, and false when a section above it is not there.
+func fieldAt(v reflect.Value, index []int) (reflect.Value, bool) {
+	for i, at := range index {
+		if i > 0 && v.Kind() == reflect.Pointer {
+			if v.IsNil() {
+				return reflect.Value{}, false
+			}
+			v = v.Elem()
+		}
+		v = v.Field(at)
+	}
+	return v, true
 }
 
 // firstPoint is what was written at a point, and the values of its axes.
@@ -247,9 +264,15 @@ type expander struct {
 	// looked counts those of all shards, without their replicates.
 	looked int
 	// equal counts the points of the shard that repeat an earlier one.
-	equal  int
-	points []Point
-	checks checks
+	equal int
+	// count is the [Spec.Count] when all are looked at, and visited how many were.
+	count, visited uint64
+	points         []Point
+	// made is the candidate that is being made.
+	made candidate
+	// workloads holds those of the points so far, which share them.
+	workloads map[workloadKey]workload.Spec
+	checks    checks
 	// dropped counts the points that each exclude expression drops.
 	dropped map[*expression]int
 	// rows holds the options of the point that is being made, replicates those of its replicates that are in the shard.
@@ -273,6 +296,7 @@ func newExpander(s *Spec) *expander {
 		evaluator: evaluator{expressions: &s.rules, env: map[string]any{}},
 		axisIndex: map[*axis]int{},
 		seen:      map[pointKey]firstPoint{},
+		workloads: map[workloadKey]workload.Spec{},
 		checks:    newChecks(s),
 		dropped:   map[*expression]int{},
 		policies:  map[string]policyFile{},
@@ -312,6 +336,7 @@ func (e *expander) product(factors []factor, included bool) {
 
 // add makes the point of one combination, unless it is excluded or there already.
 func (e *expander) add(factors []factor, at []int, included bool) {
+	e.visited += uint64(e.spec.Execution.Replicates)
 	p := e.candidate(factors, at)
 	contradictions := p.implyModes()
 	e.resolve(p)
@@ -325,6 +350,9 @@ func (e *expander) add(factors []factor, at []int, included bool) {
 	}
 	e.replicates = e.shard.replicatesOf(p, e.spec.Execution.Replicates, e.replicates)
 	mine := len(e.replicates) > 0
+	if mine {
+		p.replayed = appendWorkload(p.replayed, p.workload)
+	}
 	if mine && !e.alone && e.repeats(p, included) {
 		return
 	}
@@ -344,7 +372,7 @@ func (e *expander) add(factors []factor, at []int, included bool) {
 
 // repeats reports whether there is an equal point already.
 func (e *expander) repeats(p *candidate, included bool) bool {
-	key, written := keyOf(&p.config, p.workload), keyOf(&p.written, p.workload)
+	key, written := keyOf(&p.config, p.replayed), keyOf(&p.written, p.replayed)
 	first, twice := e.seen[key]
 	if twice {
 		e.equal += len(e.replicates)
@@ -370,7 +398,8 @@ func (e *expander) sameAs(first []Value, p *candidate) {
 }
 
 func (e *expander) candidate(factors []factor, at []int) *candidate {
-	p := &candidate{settings: e.spec.base, shown: make([]Value, len(e.spec.axes))}
+	e.made = candidate{settings: e.spec.base, shown: make([]Value, len(e.spec.axes)), replayed: e.made.replayed[:0]}
+	p := &e.made
 	for i, f := range factors {
 		if w := f.rows[at[i]].workload; w != nil {
 			p.workload = w
@@ -456,15 +485,48 @@ func (e *expander) emit(p *candidate, derived []Value, skip string) {
 		if skip != "" {
 			point.SkipReason = SkipInvalid
 		}
-		w := cloneWorkload(p.workload)
-		if s.Execution.Seeds == SeedsDerived {
-			deriveSeeds(w, r)
-		}
-		resolveTrace(w, s.Dir)
-		point.Workload = *w
+		point.Workload = e.workload(p, r)
 		point.Axes = s.axisValues(p.shown, r, derived)
+		e.makeRoom()
 		e.points = append(e.points, point)
 	}
+}
+
+// fewPoints are so many that growing costs nothing to speak of.
+const fewPoints = 1 << 10
+
+// makeRoom makes the room of many points at once, as many as there will be if as large a part of the rest is kept as of those
+// before. A point is large, and so is what a slice leaves behind that grows by and by.
+func (e *expander) makeRoom() {
+	if n := len(e.points); n == cap(e.points) && n >= fewPoints && e.count > e.visited {
+		rest := float64(n) * float64(e.count-e.visited) / float64(e.visited)
+		e.points = slices.Grow(e.points, int(1.02*rest)+fewPoints/16)
+	}
+}
+
+// workloadKey tells the workloads of points apart.
+type workloadKey struct {
+	name     string
+	settings [16]byte
+	derived  int // the replicate whose seeds it has
+}
+
+// workload is what a replicate of a point replays. Equal ones share their sections.
+func (e *expander) workload(p *candidate, replicate int) workload.Spec {
+	sum := sha256.Sum256(p.replayed)
+	key := workloadKey{name: p.workload.Name, settings: [16]byte(sum[:16])}
+	if e.spec.Execution.Seeds == SeedsDerived {
+		key.derived = replicate
+	}
+	known, ok := e.workloads[key]
+	if !ok {
+		w := cloneWorkload(p.workload)
+		deriveSeeds(w, key.derived)
+		resolveTrace(w, e.spec.Dir)
+		known = *w
+		e.workloads[key] = known
+	}
+	return known
 }
 
 func (s *Spec) axisValues(shown []Value, replicate int, derived []Value) []AxisValue {
@@ -490,6 +552,9 @@ func (e *expander) finish() ([]Point, error) {
 	}
 	if e.looked == 0 {
 		return nil, e.noPoints()
+	}
+	if spare := cap(e.points) - len(e.points); spare > fewPoints+len(e.points)/4 {
+		e.points = slices.Clone(e.points)
 	}
 	return e.points, nil
 }

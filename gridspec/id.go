@@ -48,8 +48,9 @@ var defaultConfig, _ = DefaultConfig().Resolve()
 // pointKey tells points of one expansion apart. The workload's name does not count.
 type pointKey [16]byte
 
-func keyOf(c *Config, w *workload.Spec) pointKey {
-	b := appendWorkload(appendConfig(make([]byte, 0, 512), c), w)
+// keyOf is the key of a point with a configuration, and a workload as [appendWorkload] writes it.
+func keyOf(c *Config, replayed []byte) pointKey {
+	b := append(appendConfig(make([]byte, 0, 512), c), replayed...)
 	sum := sha256.Sum256(b)
 	return pointKey(sum[:16])
 }
@@ -103,11 +104,11 @@ func appendSettings(b []byte, keys []*key, v, defaults reflect.Value) []byte {
 	b = append(b, '{')
 	start := len(b)
 	for _, k := range keys {
-		field, err := v.FieldByIndexErr(k.index)
-		if err != nil {
+		field, ok := fieldAt(v, k.index)
+		if !ok {
 			continue
 		}
-		if standard, err := defaults.FieldByIndexErr(k.index); err == nil && equal(field, standard) {
+		if standard, ok := fieldAt(defaults, k.index); ok && equal(field, standard) {
 			continue
 		}
 		if len(b) > start {

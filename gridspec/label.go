@@ -75,8 +75,8 @@ func differs(group []*option, k *key) bool {
 
 // workloadSetting returns a setting of a workload as text; it is empty at the default.
 func workloadSetting(w *workload.Spec, k *key) string {
-	v, err := reflect.ValueOf(w).Elem().FieldByIndexErr(k.index)
-	if err != nil {
+	v, ok := fieldAt(reflect.ValueOf(w).Elem(), k.index)
+	if !ok {
 		return ""
 	}
 	trace, synthetic := workload.DefaultTraceSpec(), workload.DefaultSyntheticSpec()

@@ -47,7 +47,7 @@ type Point struct {
 	Config Config
 	// GPUPrice is what a GPU of the point costs and draws; it does not change the simulation.
 	GPUPrice metrics.GPUPrice
-	// Workload is what the point replays.
+	// Workload is what the point replays. Points share its sections, so nobody changes them.
 	Workload workload.Spec
 	// Replicate counts the repetitions of the same configuration, from 0.
 	Replicate int

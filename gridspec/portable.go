@@ -29,7 +29,25 @@ func (p Point) Portable(rename func(key, path string) (string, error)) ([]byte, 
 	if problem != nil {
 		return nil, problem
 	}
-	return json.Marshal(t.tree)
+	return json.Marshal(keepFloats(t.tree))
+}
+
+// keepFloats replaces the floats of a tree by numbers that read back as floats: JSON would write 1e20 as a whole number, which is
+// too large for one.
+func keepFloats(v any) any {
+	switch v := v.(type) {
+	case float64:
+		return json.Number(scalarYAML(v))
+	case map[string]any:
+		for k, inner := range v {
+			v[k] = keepFloats(inner)
+		}
+	case []any:
+		for i, inner := range v {
+			v[i] = keepFloats(inner)
+		}
+	}
+	return v
 }
 
 // FromPortable returns the point of a text that [Point.Portable] made. Its files are below a folder, under the declared

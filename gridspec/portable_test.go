@@ -48,6 +48,26 @@ func TestPortable(t *testing.T) {
 	}
 }
 
+// Numbers keep their kind and every digit.
+func TestPortableNumbers(t *testing.T) {
+	spec, err := gridspec.Load(gridspec.Source{Data: []byte(`
+workload: {synthetic: {input_tokens: 10, output_tokens: 2, requests: 1, seed: 9223372036854775807}}
+grid:
+  sla.ttft_ms: [1e19, 1.8446744073709552e19, 1e20, 9.99e20, 1e21, 1.7976931348623157e308, 2.5, 2, 5e-324, 9007199254740993]
+  deployment.workers: [1, 1048576]
+`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	points, err := spec.Expand(gridspec.ExpandOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range points {
+		checkPortable(t, "numbers", p)
+	}
+}
+
 func checkPortable(t *testing.T, path string, p gridspec.Point) {
 	t.Helper()
 	dir := t.TempDir()

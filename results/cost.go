@@ -14,16 +14,22 @@ func (r *Row) SetCost() {
 		return
 	}
 	at := costMetrics
-	r.Metrics = slices.Clone(r.Metrics) // rows of equal points share them
 	report := metrics.Report{
 		GPUHours:         r.Metrics[at.gpuHours],
 		TotalInputTokens: count(r.Metrics[at.input]), TotalOutputTokens: count(r.Metrics[at.output]),
 		MeanGPUs: max(0, r.Metrics[at.meanGPUs]),
 	}.WithCost(r.Point.GPUPrice, r.Point.Config.GPUs())
+	shared := true // with rows of equal points
 	for _, i := range at.cost {
 		v, ok := metrics.Fields()[i].Value(&report)
 		if !ok {
 			v = math.NaN()
+		}
+		if known := r.Metrics[i]; v == known || math.IsNaN(v) && math.IsNaN(known) {
+			continue
+		}
+		if shared {
+			r.Metrics, shared = slices.Clone(r.Metrics), false
 		}
 		r.Metrics[i] = v
 	}
@@ -36,6 +42,9 @@ func count(v float64) int64 {
 	}
 	return int64(v)
 }
+
+// IsCost reports whether a metric, by its place, follows from others and what a GPU costs and draws.
+func IsCost(metric int) bool { return slices.Contains(costMetrics.cost, metric) }
 
 // costMetrics holds the places of the metrics that cost is computed from and laid out in.
 var costMetrics = func() (at struct {

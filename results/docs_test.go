@@ -214,13 +214,13 @@ func fixedTable(b *strings.Builder, columns []fixedColumn) {
 
 func metricRows() [][4]string {
 	var rows [][4]string
-	for _, f := range metrics.Fields() {
+	for i, f := range metrics.Fields() {
 		c := metricColumn(f, 0)
 		doc := c.Doc
 		if isGoodput(f.Name) {
 			doc += " Only there when the spec states an SLA."
 		}
-		if isCost(f.Name) {
+		if IsCost(i) {
 			doc += " Only there when a GPU is known."
 		}
 		if metrics.OfLive(f.Name) {

@@ -91,7 +91,7 @@ func madeUpMetrics(rng *rand.Rand, workers int, policy string, budget, concurren
 		out[i] = math.NaN()
 		if v, ok := known[f.Name]; ok {
 			out[i] = v
-		} else if !f.Optional || isCost(f.Name) {
+		} else if !f.Optional || IsCost(i) {
 			out[i] = math.Round(rng.Float64()*1e4) / 10
 			if f.Integer {
 				out[i] = math.Floor(out[i])

@@ -285,10 +285,17 @@ func optionalText(s string) gridspec.Value {
 func (f fixedColumn) build(rows []Row) *Column {
 	c := NewColumn(f.name, f.kind, len(rows))
 	c.Unit, c.Doc, c.Role = f.unit, f.doc, f.role
+	last := ""
 	for i := range rows {
-		if v := f.get(&rows[i]); v != missing {
-			c.Set(i, v)
+		v := f.get(&rows[i])
+		if v == missing {
+			continue
 		}
+		if v.Str == last {
+			v.Str = last // one copy of a text that many rows have
+		}
+		last = v.Str
+		c.Set(i, v)
 	}
 	return c
 }
@@ -324,17 +331,15 @@ func (t *Table) addMetrics(rows []Row) {
 	scenario := slices.ContainsFunc(rows, func(r Row) bool { return r.Point.Config.AgentX.Enabled() })
 	known := slices.ContainsFunc(rows, func(r Row) bool { return r.Point.GPUPrice != metrics.GPUPrice{} })
 	for i, f := range metrics.Fields() {
+		wanted := isGoodput(f.Name) && underSLA || IsCost(i) && known || scenario && metrics.OfAgentX(f.Name)
+		if f.Optional && !wanted && !slices.ContainsFunc(rows, func(r Row) bool { return r.hasMetric(i) }) {
+			continue
+		}
 		c := metricColumn(f, len(rows))
 		for r := range rows {
-			row := &rows[r]
-			if row.Status != StatusOK && row.Source != SourceLive || i >= len(row.Metrics) {
-				continue
+			if rows[r].hasMetric(i) {
+				setMetric(c, r, rows[r].Metrics[i])
 			}
-			setMetric(c, r, row.Metrics[i])
-		}
-		wanted := isGoodput(f.Name) && underSLA || isCost(f.Name) && known || scenario && metrics.OfAgentX(f.Name)
-		if f.Optional && !wanted && c.allNull() {
-			continue
 		}
 		t.Columns = append(t.Columns, c)
 	}
@@ -353,20 +358,22 @@ func metricColumn(f metrics.Field, n int) *Column {
 	return c
 }
 
-// setMetric stores a finite figure and leaves others null, since files and JSON have no common infinity.
-func setMetric(c *Column, row int, v float64) {
-	switch {
-	case math.IsNaN(v) || math.IsInf(v, 0):
-	case c.Kind == gridspec.KindInt:
-		c.Set(row, gridspec.Value{Kind: gridspec.KindInt, Int: int64(v)})
-	default:
-		c.Set(row, float(v))
+// hasMetric reports whether a row has a figure for a metric, by its place. Files and JSON have no common infinity, so that
+// these are none.
+func (r *Row) hasMetric(i int) bool {
+	if r.Status != StatusOK && r.Source != SourceLive || i >= len(r.Metrics) {
+		return false
 	}
+	return !math.IsNaN(r.Metrics[i]) && !math.IsInf(r.Metrics[i], 0)
 }
 
-// isCost reports whether a metric exists only where the price or the power of the GPU is known.
-func isCost(name string) bool {
-	return strings.HasPrefix(name, "cost_usd") || strings.HasPrefix(name, "max_energy_")
+// setMetric stores a figure.
+func setMetric(c *Column, row int, v float64) {
+	if c.Kind == gridspec.KindInt {
+		c.Set(row, gridspec.Value{Kind: gridspec.KindInt, Int: int64(v)})
+		return
+	}
+	c.Set(row, float(v))
 }
 
 // isGoodput reports whether a metric exists only under an SLA.

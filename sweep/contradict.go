@@ -66,8 +66,10 @@ func (r *result) fingerprint() uint64 {
 	}
 	writeFloat(&h, r.Lost.Limit)
 	if r.Status == results.StatusOK {
-		for _, v := range r.Metrics {
-			writeFloat(&h, v)
+		for i, v := range r.Metrics {
+			if !results.IsCost(i) { // those come with the point's price
+				writeFloat(&h, v)
+			}
 		}
 	}
 	return h.Sum64()

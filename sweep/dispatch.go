@@ -3,6 +3,7 @@ package sweep
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
@@ -29,9 +30,11 @@ type dispatcher struct {
 	memory *semaphore.Weighted
 
 	// recall takes the results that are there and simulates nothing. unloaded then says of which workloads it took them
-	// without loading these.
+	// without loading these, digests which workloads were loaded, and later those that cannot be.
 	recall   bool
 	unloaded []error
+	digests  map[string]bool
+	later    []failedGroup
 
 	loaded bool // a workload could be loaded
 	failed []failedGroup
@@ -64,11 +67,13 @@ func (d *dispatcher) run(ctx context.Context, from int) error {
 		return err
 	}
 	d.settleSkipped(from)
+	d.digests = map[string]bool{}
 	for i, g := range groups {
 		if ctx.Err() != nil || !d.runGroup(ctx, g, i == len(groups)-1) {
 			break
 		}
 	}
+	d.recallUnloaded()
 	if d.opt.Executor != nil {
 		d.ledger.awaitIdle(ctx)
 	}
@@ -106,7 +111,9 @@ func (d *dispatcher) runGroup(ctx context.Context, g *group, last bool) bool {
 		if ctx.Err() != nil {
 			return false
 		}
-		if !d.recallUnloaded(g, err) {
+		if d.recall {
+			d.later = append(d.later, failedGroup{g, err})
+		} else {
 			d.failGroup(g, err)
 		}
 		if last {
@@ -117,6 +124,7 @@ func (d *dispatcher) runGroup(ctx context.Context, g *group, last bool) bool {
 	d.loaded = true
 	d.settleFailed()
 	if d.recall {
+		d.digests[w.Digest()] = true
 		d.claim(g, w.Digest())
 		if last {
 			d.resolved()
@@ -177,20 +185,31 @@ func (d *dispatcher) submitGroup(ctx context.Context, g *group, w *workload.Work
 	return true
 }
 
-// recallUnloaded takes the results that there are of points whose workload cannot be loaded. It returns false when there are
-// none, or this is no recall.
-func (d *dispatcher) recallUnloaded(g *group, cause error) bool {
-	if !d.recall {
-		return false
+// recallUnloaded takes the results that there are of points whose workload cannot be loaded, once it is known which results are
+// of those that can. A result does not say of which workload it is, but of how its requests are: where those of several may be a
+// workload's, or one's may be of several, nothing is taken.
+func (d *dispatcher) recallUnloaded() {
+	may := make([][]string, len(d.later))
+	claims := map[string]int{}
+	for i, g := range d.later {
+		may[i] = d.ledger.digestsOf(g.points, d.digests)
+		for _, digest := range may[i] {
+			claims[digest]++
+		}
 	}
-	digest, found := d.ledger.digestOf(g.points)
-	if found {
-		d.loaded = true
-		d.settleFailed()
-		d.unloaded = append(d.unloaded, cause)
-		d.claim(g, digest)
+	for i, g := range d.later {
+		switch {
+		case len(may[i]) == 1 && claims[may[i][0]] == 1:
+			d.loaded = true
+			d.settleFailed()
+			d.unloaded = append(d.unloaded, g.err)
+			d.claim(g.group, may[i][0])
+		case len(may[i]) > 0:
+			d.failGroup(g.group, fmt.Errorf("%w; it must be there, since only it tells which of the results are its own", g.err))
+		default:
+			d.failGroup(g.group, g.err)
+		}
 	}
-	return found
 }
 
 // claim finds the group's points that must be simulated; all others get their rows at once.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/simcore/metrics"
 )
 
 // fakeWorkers simulate what they are given and deliver it late, in any order and some of it twice.
@@ -157,6 +158,34 @@ func TestExecutorConflict(t *testing.T) {
 	want := mustRun(t, testPoints(50), testOptions(t.TempDir()))
 	if diff := sameRows(want.Rows, out.Rows); diff != "" {
 		t.Errorf("the first result did not stay:\n%s", diff)
+	}
+}
+
+// A result that comes again is the same one, although the row that is there has what its point costs.
+func TestAgainOnPricedGPUs(t *testing.T) {
+	points := testPoints(1)
+	points[0].GPUPrice = metrics.GPUPrice{USDPerHour: 2, TDPWatts: 700}
+	opt := testOptions(t.TempDir())
+	l := newLedger(map[string]stored{}, &opt, startNotifier(NopObserver{}), func() {})
+	defer l.notify.close()
+	l.extend(points, true)
+	report := metrics.Report{GPUHours: 3, TotalInputTokens: 5, TotalOutputTokens: 7}
+	row := results.Row{ID: "x", Status: results.StatusOK, Metrics: metrics.Figures(&report)}
+	if !l.claim(0, row.ID) || !l.wants(&row) {
+		t.Fatal("the row is not wanted")
+	}
+	l.durable([]results.Row{row})
+	if l.wants(&row) || len(l.conflicts) > 0 {
+		t.Errorf("the same row is news, or another one: %v", l.conflicts)
+	}
+	if cost := l.snapshot()[0].Metrics[slices.Index(metricNames(), "cost_usd")]; cost != 6 {
+		t.Errorf("the point costs %g USD", cost)
+	}
+	other := row
+	other.Metrics = slices.Clone(row.Metrics)
+	other.Metrics[0]++
+	if l.wants(&other) || len(l.conflicts) != 1 {
+		t.Error("another row is the same one")
 	}
 }
 

@@ -174,6 +174,7 @@ func scanJournal(r io.Reader, names []string, visit func(at int64, s stored)) (*
 	var (
 		offset  int64
 		bad     int
+		rec     record
 		columns []int // columns[i] is the place in names of the header's metric i, or -1
 		whole   bool
 	)
@@ -187,11 +188,12 @@ func scanJournal(r io.Reader, names []string, visit func(at int64, s stored)) (*
 			return j, nil
 		}
 		body, ok := checkLine(line)
-		h, rec, isHeader := header{}, record{}, false
+		h, isHeader := header{}, false
+		rec = record{Metrics: rec.Metrics[:0]} // its text is decoded by now
 		if ok {
 			isHeader = bytes.HasPrefix(body, []byte(`{"journal":`))
 			if isHeader {
-				h, ok = parseHeader(line, body)
+				h, ok = parseHeader(body)
 			} else {
 				ok = json.Unmarshal(body, &rec) == nil && rec.ID != ""
 			}
@@ -231,9 +233,9 @@ var partHeader = sync.OnceValues(func() (header, []byte) {
 	return h, line
 })
 
-// parseHeader decodes a header, given with and without its checksum.
-func parseHeader(line, body []byte) (h header, ok bool) {
-	if known, text := partHeader(); bytes.Equal(line, text) {
+// parseHeader decodes a header without its checksum.
+func parseHeader(body []byte) (h header, ok bool) {
+	if known, text := partHeader(); bytes.Equal(body[:len(body)-1], text[:len(text)-crcLen]) {
 		return known, true
 	}
 	ok = json.Unmarshal(body, &h) == nil && h.Journal == journalMark
@@ -260,7 +262,7 @@ func readLine(r *bufio.Reader) (line []byte, n int64, err error) {
 	}
 }
 
-// checkLine verifies the checksum of a line and returns the JSON object without it.
+// checkLine verifies the checksum of a line and returns the JSON object without it, which takes the line's place.
 func checkLine(line []byte) (body []byte, ok bool) {
 	cut := len(line) - crcLen
 	if cut < 1 || !bytes.HasPrefix(line[cut:], crcField) || !bytes.HasSuffix(line, crcEnd) {
@@ -270,7 +272,8 @@ func checkLine(line []byte) (body []byte, ok bool) {
 	if err != nil || uint32(sum) != crc32.Checksum(line[:cut], castagnoli) {
 		return nil, false
 	}
-	return append(line[:cut:cut], '}'), true
+	line[cut] = '}'
+	return line[:cut+1], true
 }
 
 // appendLine encodes a header or a record as a line with its checksum.
@@ -286,6 +289,9 @@ func appendLine(buf []byte, v any) ([]byte, error) {
 	return append(buf, crcEnd...), nil
 }
 
+// figureBytes is the room that a figure usually takes in a line.
+const figureBytes = 10
+
 // appendRecord encodes a row as a line of the journal.
 func appendRecord(buf []byte, row *results.Row) ([]byte, error) {
 	rec := record{
@@ -293,7 +299,7 @@ func appendRecord(buf []byte, row *results.Row) ([]byte, error) {
 		WallSeconds: row.WallSeconds, WorkloadDigest: row.WorkloadDigest,
 	}
 	if row.Status == results.StatusOK {
-		rec.Metrics = appendMetrics(nil, row.Metrics)
+		rec.Metrics = appendMetrics(make([]byte, 0, figureBytes*len(row.Metrics)), row.Metrics)
 	}
 	if row.Status == results.StatusStopped {
 		rec.Lost = &row.Lost

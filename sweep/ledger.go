@@ -115,29 +115,33 @@ func (l *ledger) claim(point int, id string) bool {
 	return true
 }
 
-// maxTried bounds how many names of points digestOf makes.
+// maxTried bounds how many names of points digestsOf makes.
 const maxTried = 100_000
 
-// digestOf finds the digest of the workload of some points, without it, among those of earlier results.
-func (l *ledger) digestOf(points []int) (digest string, found bool) {
+// digestsOf finds the digests that the workload of some points may have, without it, among those of earlier results.
+func (l *ledger) digestsOf(points []int, otherThan map[string]bool) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	digests := map[string]bool{}
 	for _, s := range l.journal {
-		digests[s.WorkloadDigest] = true
+		if !otherThan[s.WorkloadDigest] {
+			digests[s.WorkloadDigest] = true
+		}
 	}
+	var found []string
 	tried := 0
-	for _, point := range points {
-		for digest := range digests {
-			if _, found := l.journal[l.opt.ContentID(l.points[point], digest)]; found {
-				return digest, true
+	for _, digest := range slices.Sorted(maps.Keys(digests)) {
+		for _, point := range points {
+			if tried++; tried > maxTried {
+				return found
 			}
-			if tried++; tried == maxTried {
-				return "", false
+			if _, ok := l.journal[l.opt.ContentID(l.points[point], digest)]; ok {
+				found = append(found, digest)
+				break
 			}
 		}
 	}
-	return "", false
+	return found
 }
 
 // wants reports whether a row that an executor delivered is news. It is not when its point has one already.
@@ -285,6 +289,13 @@ func (l *ledger) snapshot() []results.Row {
 		}
 	}
 	return rows
+}
+
+// forget gives up what is of no use once the last rows are taken, so that the results file is made with less in memory.
+func (l *ledger) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rows, l.older, l.journal, l.done, l.arrived, l.unasked = nil, nil, nil, nil, nil, nil
 }
 
 // isShortened reports whether a point is not among the results.

@@ -256,6 +256,52 @@ func TestMergeWithoutTheWorkload(t *testing.T) {
 	}
 }
 
+// Of several workloads that are not there, results are taken only where it is certain whose they are.
+func TestMergeTellsWorkloadsApart(t *testing.T) {
+	loads := func(allowed ...int) func(context.Context, workload.Spec, workload.Source) (*workload.Workload, error) {
+		return func(ctx context.Context, s workload.Spec, src workload.Source) (*workload.Workload, error) {
+			if slices.Contains(allowed, s.Synthetic.Requests) {
+				return testLoad(ctx, s, src)
+			}
+			return nil, errors.New("no such file")
+		}
+	}
+	both := []gridspec.Point{testPoint(0, 1, 5), testPoint(1, 1, 6)}
+	for name, tt := range map[string]struct {
+		swept, merged []int // the requests of the workloads that can be loaded
+		ok            []bool
+		message       string
+	}{
+		"one never simulated":       {[]int{5}, []int{5}, []bool{true, false}, "no such file"},
+		"the other is there":        {[]int{5, 6}, []int{5}, []bool{true, true}, ""},
+		"one of them simulated":     {[]int{5}, nil, nil, "which of the results"},
+		"both simulated, none here": {[]int{5, 6}, nil, nil, "which of the results"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			opt := testOptions(filepath.Join(dir, "a"))
+			opt.Load = loads(tt.swept...)
+			want := mustRun(t, both, opt).Rows
+			opt.Load, opt.Dir = loads(tt.merged...), filepath.Join(dir, "merged")
+			m, err := Merge(t.Context(), []string{filepath.Join(dir, "a")}, both, opt)
+			if tt.ok == nil {
+				if err == nil || !strings.Contains(err.Error(), tt.message) {
+					t.Fatalf("error %v, want %q", err, tt.message)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, ok := range tt.ok {
+				if row := m.Rows[i]; (row.Status == results.StatusOK) != ok || ok && sameRows(want[i:i+1], m.Rows[i:i+1]) != "" || !ok && !strings.Contains(row.Error, tt.message) {
+					t.Errorf("row %d: %s %s", i, row.Status, row.Error)
+				}
+			}
+		})
+	}
+}
+
 // timelessFile is the Parquet file of rows, without their wall times.
 func timelessFile(t rapid.TB, rows []results.Row) []byte {
 	rows = slices.Clone(rows)

@@ -128,6 +128,8 @@ func (s *session) conclude(loadErr error) (Outcome, error) {
 	if !out.Interrupted {
 		out.Journal.Unused = f.journal.unused(opt.semanticVersion, rows, s.ledger.shortened())
 	}
+	f.journal.results = nil
+	s.ledger.forget()
 	switch {
 	case errors.Is(journalErr, stopped):
 		journalErr = fmt.Errorf("the sweep stopped: %w; %d finished points are kept: run it again for the others once that is mended", journalErr, len(rows))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"runtime"
 	"strconv"
 	"testing"
 
@@ -22,6 +23,28 @@ func TestRunAsBatch(t *testing.T) {
 		if attr, err := unix.SchedGetAttr(id, 0); err == nil && attr.Policy != unix.SCHED_BATCH {
 			t.Errorf("thread %d of %d has the policy %d", id, os.Getpid(), attr.Policy)
 		}
+	}
+}
+
+// What somebody chose for a worker stays: its nice value, and a policy that is not the usual one.
+func TestSetBatchKeeps(t *testing.T) {
+	for name, tt := range map[string]struct{ given, want unix.SchedAttr }{
+		"nice": {unix.SchedAttr{Policy: unix.SCHED_NORMAL, Nice: 7}, unix.SchedAttr{Policy: unix.SCHED_BATCH, Nice: 7}},
+		"idle": {unix.SchedAttr{Policy: unix.SCHED_IDLE}, unix.SchedAttr{Policy: unix.SCHED_IDLE}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runtime.LockOSThread() // and not unlocked: the thread ends with its goroutine
+			own := unix.Gettid()
+			if err := unix.SchedSetAttr(own, &tt.given, 0); err != nil {
+				t.Skip("this system does not let a program change how it is scheduled: ", err)
+			}
+			if err := setBatch(own); err != nil {
+				t.Fatal(err)
+			}
+			if attr, err := unix.SchedGetAttr(own, 0); err != nil || attr.Policy != tt.want.Policy || attr.Nice != tt.want.Nice {
+				t.Errorf("policy %d, nice %d, error %v", attr.Policy, attr.Nice, err)
+			}
+		})
 	}
 }
 

@@ -116,6 +116,7 @@ func (f *mergeFlags) merge(ctx context.Context, job *sweepJob, folders []string)
 	if err != nil {
 		return err
 	}
+	defer collectEarlier(len(points))()
 	if err := job.checkPartitions(points); err != nil {
 		return err
 	}

@@ -129,6 +129,7 @@ func runPoints(ctx context.Context, job *sweepJob) error {
 	if err = errors.Join(f.check(), err); err != nil {
 		return err
 	}
+	defer collectEarlier(len(points))()
 	if !f.quiet {
 		f.warn(job.state, spec)
 	}
@@ -316,6 +317,7 @@ func (j *sweepJob) table(rows []results.Row) (*results.Table, error) {
 	if len(rows) > 0 && len(rows) == len(j.laidOut) && &rows[0] == &j.laidOut[0] {
 		return j.last, nil
 	}
+	j.laidOut, j.last = nil, nil // so that there is room for one
 	t := results.NewTable(rows, results.Metadata{
 		Spec:       string(j.resolved),
 		Versions:   versions(),

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -98,6 +97,11 @@ func (f *workerFlags) check() error {
 }
 
 func (f *workerFlags) run(ctx context.Context, st *state) (err error) {
+	defer func() {
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) && !interrupted(ctx) {
+			err = nil // it was told to end before it began
+		}
+	}()
 	limits, limitsErr := f.limits()
 	if err := errors.Join(f.check(), limitsErr); err != nil {
 		return err
@@ -145,7 +149,7 @@ func (f *workerFlags) run(ctx context.Context, st *state) (err error) {
 		return err
 	}
 	tell(fmt.Sprintf("ended: %s finished, %d given back", plural(out.Finished, "point"), out.Returned))
-	if ctx.Err() != nil && strings.HasPrefix(context.Cause(ctx).Error(), os.Interrupt.String()) {
+	if interrupted(ctx) {
 		return &exitError{exitInterrupted, errors.New("interrupted")}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -695,6 +696,66 @@ func TestDrain(t *testing.T) {
 	}
 	if leaving.settled.Load() != leaving.received.Load() {
 		t.Errorf("%d points received, %d settled", leaving.received.Load(), leaving.settled.Load())
+	}
+}
+
+// What the server has sent to a worker as it is told to end goes back at once: nobody else would get it before the server thinks
+// that the worker is lost.
+func TestDrainOnTheWay(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	conn := s.connectOnly("a")
+	if err := conn.Prepare(t.Context(), Limits{AckWait: 10 * time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	points := testPoints(t, 3000)
+	out := make(chan sweep.Outcome, 1)
+	go func() { out <- testSweep{t: t, conn: conn, dir: t.TempDir()}.mustRun(points) }()
+	for range 8 {
+		var seen counter
+		end := startWorker(t, s.connect("a"), func(o *WorkerOptions) {
+			o.Jobs, o.Observer = 16, &seen // so that hundreds are on the way at a time
+		})
+		for seen.received.Load() < 100 && len(out) == 0 {
+			runtime.Gosched()
+		}
+		end()
+	}
+	startWorker(t, s.connect("a"))
+	if got := <-out; got.Counts.OK != len(points) {
+		t.Errorf("%+v", got.Counts)
+	}
+}
+
+// Points that a worker took ahead, behind one that takes long, go to a worker that has nothing to do.
+func TestAheadGoesBack(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	conn := s.connectOnly("a")
+	if err := conn.Prepare(t.Context(), Limits{AckWait: 10 * time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	points := testPoints(t, 20)
+	long := make(chan struct{})
+	var begun atomic.Int32
+	var first, second counter
+	startWorker(t, s.connect("a"), func(o *WorkerOptions) {
+		o.Jobs, o.Observer = 1, &first
+		o.Simulate = before(func(context.Context, sweep.Job) error {
+			if begun.Add(1) == 10 {
+				<-long
+			}
+			return nil
+		})
+	})
+	out := make(chan sweep.Outcome, 1)
+	go func() { out <- testSweep{t: t, conn: conn, dir: t.TempDir()}.mustRun(points) }()
+	waitFor(t, "the long point", func() bool { return begun.Load() == 10 })
+	startWorker(t, s.connect("a"), func(o *WorkerOptions) { o.Observer = &second })
+	waitFor(t, "the other points", func() bool { return second.settled.Load() == 10 })
+	close(long)
+	if got := <-out; got.Counts.OK != len(points) || first.returned.Load() == 0 {
+		t.Errorf("%+v; %d points went back", got.Counts, first.returned.Load())
 	}
 }
 

@@ -45,13 +45,19 @@ func (t *task) run() {
 	}
 	select {
 	case <-w.drained: // before a free place
-		t.giveBack(0)
+		t.giveBack(backLater)
 		return
 	default:
 	}
+	tooLong := time.NewTimer(mostAheadTime)
+	defer tooLong.Stop()
 	select {
 	case w.slots <- struct{}{}:
 	case <-w.drained:
+		t.giveBack(backLater)
+		return
+	case <-tooLong.C: // behind points that take longer than those before them did
+		w.heldUp()
 		t.giveBack(0)
 		return
 	}

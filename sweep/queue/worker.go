@@ -67,6 +67,10 @@ const (
 	defaultMaxTries   = 5
 	defaultRetryDelay = 10 * time.Second
 	defaultCacheLimit = 20 << 30
+	// lastMessages is how long a worker that is told to end still takes what is on its way to it, and backLater when others get
+	// what it gives back: its request for points is over by then.
+	lastMessages = 200 * time.Millisecond
+	backLater    = 2 * lastMessages
 	// maxFinished bounds the finished points whose rows the server does not have yet; a worker takes no more points then.
 	maxFinished = 4096
 	// A worker takes points ahead for so much time of simulating, and no more than so many for each job. Of points that take
@@ -76,6 +80,8 @@ const (
 	maxAhead       = 64
 	leastAheadTime = 250 * time.Millisecond
 	leastAhead     = 2
+	// mostAheadTime is how long a point waits for those before it, until it goes back for a worker that may have nothing to do.
+	mostAheadTime = time.Second
 )
 
 func (o WorkerOptions) withDefaults() WorkerOptions {
@@ -121,6 +127,9 @@ func Work(ctx context.Context, opt WorkerOptions) (WorkerOutcome, error) {
 		}
 		return err
 	})
+	if ctx.Err() != nil { // it was told to end before it began
+		return WorkerOutcome{}, nil
+	}
 	if err != nil {
 		return WorkerOutcome{}, err
 	}
@@ -159,8 +168,8 @@ type worker struct {
 	held map[*task]struct{}
 	// room is signalled when a point is not held any more or waits only for its row to be sent.
 	room chan struct{}
-	// drained is closed when the worker is to end.
-	drained  chan struct{}
+	// drained is closed when the worker is told to end.
+	drained  <-chan struct{}
 	open     int // held points that are not finished
 	received int
 	// restFor is how long the worker rests after its last failure, and until when.
@@ -169,6 +178,7 @@ type worker struct {
 	// endFetch ends the request for points that is under way.
 	endFetch context.CancelFunc
 	perPoint time.Duration // what a point takes, the mean over the last ones
+	heldUpAt time.Time     // when a point that was taken ahead went back last
 	idleFrom time.Time
 	outcome  WorkerOutcome
 }
@@ -179,7 +189,7 @@ func newWorker(opt WorkerOptions, consumer jetstream.Consumer, cache *Cache) *wo
 		opt: opt, conn: opt.Connection, consumer: consumer, ackWait: consumer.CachedInfo().Config.AckWait, name: randomToken(),
 		slots: make(chan struct{}, opt.Jobs), memory: semaphore.NewWeighted(max(opt.Memory/2, 1)),
 		workloads: sweep.NewWorkloadCache(max(opt.Memory/2, 1)),
-		held:      map[*task]struct{}{}, room: make(chan struct{}, 1), drained: make(chan struct{}), idleFrom: time.Now(),
+		held:      map[*task]struct{}{}, room: make(chan struct{}, 1), idleFrom: time.Now(),
 	}
 	w.parts = newPartSender(w)
 	return w
@@ -190,7 +200,7 @@ func (w *worker) run(ctx context.Context) (WorkerOutcome, error) {
 	w.opt.Observer.WorkerStarted(w.opt.Jobs)
 	pulling, failed := context.WithCancelCause(ctx)
 	defer failed(nil)
-	w.failed = failed
+	w.failed, w.drained = failed, pulling.Done()
 	var stop context.CancelFunc
 	w.simulating, stop = context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -212,7 +222,7 @@ func (w *worker) run(ctx context.Context) (WorkerOutcome, error) {
 	others.Go(w.parts.run)
 
 	w.pull(pulling)
-	w.drain(pulling, stop)
+	w.drain(stop)
 	endBackground()
 	others.Wait()
 	_ = w.conn.nc.FlushTimeout(requestTimeout) // acknowledgements that are lost cost a repetition
@@ -279,17 +289,20 @@ func (w *worker) wanted(ctx context.Context) int {
 // ahead is how many points to take besides those that are simulated, so that the next one is there when one is done. The
 // caller holds the lock.
 func (w *worker) ahead() int {
-	if w.perPoint <= 0 || w.opt.MaxPoints > 0 {
+	if w.perPoint <= 0 || w.opt.MaxPoints > 0 || time.Since(w.heldUpAt) < 10*mostAheadTime {
 		return 0
 	}
 	least := min(int(leastAheadTime/w.perPoint), leastAhead)
 	return max(least, min(int(aheadTime/w.perPoint), maxAhead)) * w.opt.Jobs
 }
 
-// fetch asks for points and takes what comes. It returns false when the worker is to end.
+// fetch asks for points and takes what comes. It returns false when the worker is to end. What the server has sent by then would
+// come to nobody before it thinks that the worker is lost, so it is waited for, and goes back once the request is over, or the
+// server would send it here again.
 func (w *worker) fetch(ctx context.Context, want int) bool {
-	timed, stop := context.WithTimeout(ctx, w.fetchTime())
+	timed, stop := context.WithTimeout(context.WithoutCancel(ctx), w.fetchTime())
 	defer stop()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastMessages, stop) })()
 	w.mu.Lock()
 	w.endFetch = stop
 	w.mu.Unlock()
@@ -303,7 +316,15 @@ func (w *worker) fetch(ctx context.Context, want int) bool {
 		pause(ctx, leastRetry)
 		return true
 	}
+	var late []jetstream.Msg
 	for m := range batch.Messages() {
+		if ctx.Err() == nil {
+			w.take(m)
+		} else {
+			late = append(late, m)
+		}
+	}
+	for _, m := range late {
 		w.take(m)
 	}
 	if w.idle() {
@@ -367,9 +388,9 @@ func (w *worker) take(m jetstream.Msg) {
 	w.points.Go(t.run)
 }
 
-// drain ends the worker. Once the context has ended, points that have not begun go back, and those that run may finish within
-// the grace period; before, all that were taken are finished.
-func (w *worker) drain(ctx context.Context, stop context.CancelFunc) {
+// drain ends the worker. Once it was told to end, points that have not begun go back, and those that run may finish within the
+// grace period; before, all that were taken are finished.
+func (w *worker) drain(stop context.CancelFunc) {
 	finished := make(chan struct{})
 	go func() {
 		w.points.Wait()
@@ -377,8 +398,7 @@ func (w *worker) drain(ctx context.Context, stop context.CancelFunc) {
 	}()
 	select {
 	case <-finished:
-	case <-ctx.Done():
-		close(w.drained)
+	case <-w.drained:
 		select {
 		case <-finished:
 		case <-time.After(w.opt.Grace):
@@ -423,6 +443,13 @@ func (w *worker) finished(took time.Duration) {
 	}
 	w.mu.Unlock()
 	w.signalRoom()
+}
+
+// heldUp notes that a point waited in vain for those before it, so that none is taken ahead for a while.
+func (w *worker) heldUp() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.heldUpAt = time.Now()
 }
 
 // rest waits after points that could not be simulated here, longer with each, so that others get them: a worker that fails at
