@@ -289,6 +289,25 @@ func insist(ctx context.Context, wait time.Duration, notice func(string), do fun
 	}
 }
 
+// insist is the function of this name for requests. One whose connection is lost is made again: its answer would be waited for
+// in vain, for as long as all may take.
+func (c *Connection) insist(ctx context.Context, do func(context.Context) error) error {
+	return insist(ctx, c.wait, c.notice, func() error {
+		timed, stop := context.WithTimeout(ctx, requestTimeout)
+		err := c.awaitConnected(timed)
+		stop()
+		lossy, done := c.untilLost(ctx)
+		defer done()
+		if err == nil {
+			err = do(lossy)
+		}
+		if err != nil && errors.Is(context.Cause(lossy), nats.ErrDisconnected) {
+			err = serverError("the connection to the server", nats.ErrDisconnected)
+		}
+		return err
+	})
+}
+
 // AwayError says that no server answers, or none that can serve yet. A moment later one may.
 type AwayError struct{ err error }
 

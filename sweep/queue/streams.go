@@ -71,7 +71,7 @@ func (c *Connection) Prepare(ctx context.Context, l Limits) error {
 	c.mu.Lock()
 	c.limits = l
 	c.mu.Unlock()
-	return insist(ctx, c.wait, c.notice, func() error { return c.prepare(ctx, l) })
+	return c.insist(ctx, func(ctx context.Context) error { return c.prepare(ctx, l) })
 }
 
 func (c *Connection) prepare(ctx context.Context, l Limits) error {

@@ -121,7 +121,7 @@ func Work(ctx context.Context, opt WorkerOptions) (WorkerOutcome, error) {
 		mostPart int
 	)
 	// The server may go away for a moment here as anywhere.
-	err := insist(ctx, opt.Connection.wait, opt.Notice, func() (err error) {
+	err := opt.Connection.insist(ctx, func(ctx context.Context) (err error) {
 		if consumer, err = opt.Connection.workersConsumer(ctx, Limits{}.withDefaults()); err == nil {
 			mostPart, err = opt.Connection.mostPart(ctx)
 		}
