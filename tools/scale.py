@@ -8,6 +8,7 @@ together: on a machine with other work only the latter says something. --only pi
 1,000,000 points, --json writes all figures. Exit status 1 when a target is missed.
 """
 import argparse
+import itertools
 import json
 import os
 import re
@@ -148,13 +149,19 @@ class Bench:
         return wall, sum(parts.values()), parts, max(w.mb for w in crew), out + "/out"
 
     def rows(self, out):
-        """The rows of a sweep without the time that they took."""
-        csv = subprocess.run([self.o.servegrid, "pareto", out, "--format", "csv"], capture_output=True, text=True, check=True).stdout.splitlines()
-        column = csv[0].split(",").index("wall_s")
-        return [cells[:column] + cells[column + 1:] for cells in (line.split(",") for line in csv)]
+        """The rows of a sweep without the time that they took, one by one: what this process has in memory at its peak, Linux says of
+        every process that it starts later."""
+        with subprocess.Popen([self.o.servegrid, "pareto", out, "--format", "csv"], stdout=subprocess.PIPE, text=True) as p:
+            column = None
+            for line in p.stdout:
+                cells = line.rstrip("\n").split(",")
+                column = cells.index("wall_s") if column is None else column
+                yield cells[:column] + cells[column + 1:]
+        if p.returncode != 0:
+            sys.exit(f"pareto {out} ended with {p.returncode}")
 
     def same(self, one, other):
-        if self.rows(one) != self.rows(other):
+        if any(a != b for a, b in itertools.zip_longest(self.rows(one), self.rows(other))):
             sys.exit("the results through the queue are not those of the local pool")
 
     def overhead(self):
