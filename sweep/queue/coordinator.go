@@ -11,6 +11,7 @@ import (
 	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/simcore/files"
 	"github.com/servegrid/servegrid/sweep"
+	"github.com/servegrid/servegrid/sweep/queue/wire"
 )
 
 // CoordinatorOptions configure the side of a sweep. Connection and Dir must be set.
@@ -161,7 +162,7 @@ func (c *Coordinator) Submit(ctx context.Context, job sweep.Job) error {
 	if err != nil {
 		return c.settleHere(ctx, sweep.FailedRow(job.ID, job.Workload.Digest(), sweep.ReasonNotPortable, err.Error()))
 	}
-	if err := c.files.Upload(ctx, objects{c.conn}, m.Files); err != nil {
+	if err := c.upload(ctx, m.Files); err != nil {
 		return err
 	}
 	if err := c.enter(ctx, c.window); err != nil {
@@ -171,6 +172,17 @@ func (c *Coordinator) Submit(ctx context.Context, job sweep.Job) error {
 	c.opt.Observer.PointPublishing(ctx, job.ID, p.header)
 	c.register(job.ID, p)
 	return c.send(ctx, job.ID, p, c.session)
+}
+
+// upload brings the files of a point to the queue. It tries again while the server is away, as publishing does.
+func (c *Coordinator) upload(ctx context.Context, files []wire.File) error {
+	for wait := leastRetry; ; wait = min(2*wait, mostRetry) {
+		err := c.files.Upload(ctx, objects{c.conn}, files)
+		if away := new(AwayError); !errors.As(err, &away) || ctx.Err() != nil || c.ctx.Err() != nil {
+			return err
+		}
+		pause(ctx, wait)
+	}
 }
 
 // settleHere gives a point its row without a worker.
