@@ -233,20 +233,6 @@ func (p *candidate) field(k *key) (reflect.Value, bool) {
 	return fieldAt(reflect.ValueOf(p.workload).Elem(), k.index)
 }
 
-// fieldAt is the field at a place in a structure, and false when a section above it is not there.
-func fieldAt(v reflect.Value, index []int) (reflect.Value, bool) {
-	for i, at := range index {
-		if i > 0 && v.Kind() == reflect.Pointer {
-			if v.IsNil() {
-				return reflect.Value{}, false
-			}
-			v = v.Elem()
-		}
-		v = v.Field(at)
-	}
-	return v, true
-}
-
 // firstPoint is what was written at a point, and the values of its axes.
 type firstPoint struct {
 	written pointKey
@@ -286,8 +272,6 @@ type expander struct {
 	copies map[string]copied
 	// deploymentVaries says that points have different deployment modes.
 	deploymentVaries bool
-	// alone says that there is one point besides its replicates.
-	alone bool
 }
 
 func newExpander(s *Spec) *expander {
@@ -304,7 +288,6 @@ func newExpander(s *Spec) *expander {
 		kinds:     make([]uint8, len(s.rules.names)),
 	}
 	e.deploymentVaries = s.deploymentVaries()
-	e.alone = s.Count() == uint64(s.Execution.Replicates)
 	for i, a := range s.axes {
 		e.axisIndex[a] = i
 	}
@@ -353,7 +336,7 @@ func (e *expander) add(factors []factor, at []int, included bool) {
 	if mine {
 		p.replayed = appendWorkload(p.replayed, p.workload)
 	}
-	if mine && !e.alone && e.repeats(p, included) {
+	if alone := e.count == uint64(e.spec.Execution.Replicates); mine && !alone && e.repeats(p, included) {
 		return
 	}
 	for i, v := range derived {

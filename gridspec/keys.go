@@ -205,6 +205,20 @@ type jsonField struct {
 	index []int
 }
 
+// fieldAt is the field at a place in a structure, and false when a section above it is not there.
+func fieldAt(v reflect.Value, index []int) (reflect.Value, bool) {
+	for i, at := range index {
+		if i > 0 && v.Kind() == reflect.Pointer {
+			if v.IsNil() {
+				return reflect.Value{}, false
+			}
+			v = v.Elem()
+		}
+		v = v.Field(at)
+	}
+	return v, true
+}
+
 // knownFields holds what jsonFields found, by the type of the struct.
 var knownFields sync.Map
 

@@ -67,13 +67,14 @@ func (d *dispatcher) run(ctx context.Context, from int) error {
 		return err
 	}
 	d.settleSkipped(from)
-	d.digests = map[string]bool{}
 	for i, g := range groups {
 		if ctx.Err() != nil || !d.runGroup(ctx, g, i == len(groups)-1) {
 			break
 		}
 	}
-	d.recallUnloaded()
+	if ctx.Err() == nil { // or it is not known of all workloads whether they are there
+		d.recallUnloaded()
+	}
 	if d.opt.Executor != nil {
 		d.ledger.awaitIdle(ctx)
 	}

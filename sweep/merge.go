@@ -272,7 +272,7 @@ func (m *merge) recall(ctx context.Context, f *folder, points []gridspec.Point) 
 	s.ledger.extend(points, true)
 	d := s.dispatcher()
 	d.resolved = func() { s.publish.ready.Store(true) }
-	d.recall = true
+	d.recall, d.digests = true, map[string]bool{}
 	out, err := s.conclude(d.run(s.ctx, 0))
 	return Merged{Outcome: out, Folders: m.folders, Missing: s.ledger.unsettled(), Unloaded: d.unloaded}, err
 }

@@ -664,11 +664,7 @@ func TestMadeFiles(t *testing.T) {
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	conn := s.connectOnly("a")
-	// Points that are on their way to the worker as it leaves come again after this; those that it has are counted below.
-	if err := conn.Prepare(t.Context(), Limits{AckWait: 10 * time.Second}); err != nil {
-		t.Fatal(err)
-	}
+	conn := s.connectFor("a", Limits{AckWait: 10 * time.Second}) // what is not given back comes again after this
 	points := testPoints(t, 20)
 	var begun atomic.Int32
 	var leaving counter
@@ -704,10 +700,7 @@ func TestDrain(t *testing.T) {
 func TestDrainOnTheWay(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	conn := s.connectOnly("a")
-	if err := conn.Prepare(t.Context(), Limits{AckWait: 10 * time.Minute}); err != nil {
-		t.Fatal(err)
-	}
+	conn := s.connectFor("a", Limits{AckWait: 10 * time.Minute})
 	points := testPoints(t, 3000)
 	out := make(chan sweep.Outcome, 1)
 	go func() { out <- testSweep{t: t, conn: conn, dir: t.TempDir()}.mustRun(points) }()
@@ -731,10 +724,7 @@ func TestDrainOnTheWay(t *testing.T) {
 func TestAheadGoesBack(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	conn := s.connectOnly("a")
-	if err := conn.Prepare(t.Context(), Limits{AckWait: 10 * time.Minute}); err != nil {
-		t.Fatal(err)
-	}
+	conn := s.connectFor("a", Limits{AckWait: 10 * time.Minute})
 	points := testPoints(t, 20)
 	long := make(chan struct{})
 	var begun atomic.Int32

@@ -67,8 +67,14 @@ func (s *testServer) url(namespace string) string {
 // connect prepares a namespace, with a short time until lost points come again.
 func (s *testServer) connect(namespace string, env ...string) *Connection {
 	s.t.Helper()
+	return s.connectFor(namespace, Limits{AckWait: testAckWait}, env...)
+}
+
+// connectFor prepares a namespace with limits.
+func (s *testServer) connectFor(namespace string, l Limits, env ...string) *Connection {
+	s.t.Helper()
 	c := s.connectOnly(namespace, env...)
-	if err := c.Prepare(s.t.Context(), Limits{AckWait: testAckWait}); err != nil {
+	if err := c.Prepare(s.t.Context(), l); err != nil {
 		s.t.Fatal(err)
 	}
 	return c

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/servegrid/servegrid/sweep/queue/wire"
 )
 
