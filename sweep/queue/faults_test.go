@@ -702,20 +702,20 @@ func TestDrainOnTheWay(t *testing.T) {
 	s := startServer(t)
 	conn := s.connectFor("a", Limits{AckWait: 10 * time.Minute})
 	points := testPoints(t, 3000)
-	out := make(chan sweep.Outcome, 1)
-	go func() { out <- testSweep{t: t, conn: conn, dir: t.TempDir()}.mustRun(points) }()
+	sent := new(counter)
+	finish := testSweep{t: t, conn: conn, dir: t.TempDir(), change: func(o *CoordinatorOptions) { o.Observer = sent }}.start(points)
 	for range 8 {
 		var seen counter
 		end := startWorker(t, s.connect("a"), func(o *WorkerOptions) {
 			o.Jobs, o.Observer = 16, &seen // so that hundreds are on the way at a time
 		})
-		for seen.received.Load() < 100 && len(out) == 0 {
+		for seen.received.Load() < 100 && sent.rows.Load() < int64(len(points)) {
 			runtime.Gosched()
 		}
 		end()
 	}
 	startWorker(t, s.connect("a"))
-	if got := <-out; got.Counts.OK != len(points) {
+	if got := finish(); got.Counts.OK != len(points) {
 		t.Errorf("%+v", got.Counts)
 	}
 }
@@ -731,20 +731,22 @@ func TestAheadGoesBack(t *testing.T) {
 	var first, second counter
 	startWorker(t, s.connect("a"), func(o *WorkerOptions) {
 		o.Jobs, o.Observer = 1, &first
-		o.Simulate = before(func(context.Context, sweep.Job) error {
+		o.Simulate = before(func(ctx context.Context, _ sweep.Job) error {
 			if begun.Add(1) == 10 {
-				<-long
+				select {
+				case <-long:
+				case <-ctx.Done():
+				}
 			}
 			return nil
 		})
 	})
-	out := make(chan sweep.Outcome, 1)
-	go func() { out <- testSweep{t: t, conn: conn, dir: t.TempDir()}.mustRun(points) }()
+	finish := testSweep{t: t, conn: conn, dir: t.TempDir()}.start(points)
 	waitFor(t, "the long point", func() bool { return begun.Load() == 10 })
 	startWorker(t, s.connect("a"), func(o *WorkerOptions) { o.Observer = &second })
 	waitFor(t, "the other points", func() bool { return second.settled.Load() == 10 })
 	close(long)
-	if got := <-out; got.Counts.OK != len(points) || first.returned.Load() == 0 {
+	if got := finish(); got.Counts.OK != len(points) || first.returned.Load() == 0 {
 		t.Errorf("%+v; %d points went back", got.Counts, first.returned.Load())
 	}
 }

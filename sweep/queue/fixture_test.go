@@ -171,16 +171,34 @@ func (s testSweep) run(ctx context.Context, points []gridspec.Point) (sweep.Outc
 
 func (s testSweep) mustRun(points []gridspec.Point) sweep.Outcome {
 	s.t.Helper()
+	return s.start(points)()
+}
+
+// start begins a sweep. The function that it returns waits until it has all rows.
+func (s testSweep) start(points []gridspec.Point) func() sweep.Outcome {
+	var (
+		out  sweep.Outcome
+		err  error
+		done = make(chan struct{})
+	)
 	ctx, stop := context.WithTimeout(s.t.Context(), 60*time.Second)
-	defer stop()
-	out, err := s.run(ctx, points)
-	if err != nil {
-		s.t.Fatal(err)
+	go func() {
+		defer close(done)
+		out, err = s.run(ctx, points)
+	}()
+	s.t.Cleanup(func() { <-done })
+	return func() sweep.Outcome {
+		s.t.Helper()
+		defer stop()
+		<-done
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if out.Interrupted {
+			s.t.Fatalf("the sweep took too long: %+v", out.Counts)
+		}
+		return out
 	}
-	if out.Interrupted {
-		s.t.Fatalf("the sweep took too long: %+v", out.Counts)
-	}
-	return out
 }
 
 // startWorker starts a worker that ends with the test, or when the function is called, which returns what it did.

@@ -20,16 +20,13 @@ type receiver struct {
 	conn     *Connection
 	sweep    string
 	consumer jetstream.Consumer
-	batch    jetstream.MessageBatch
-	stop     context.CancelFunc
-	asked    context.Context // of the current request; it ends with the connection
+	request  *request // the current one; nil when there is none
 	// stale says that the server may think of parts as delivered that never came.
 	stale bool
 }
 
 const (
-	// fetchTime is how long one request for messages lasts, partsAtOnce how many it asks for.
-	fetchTime   = 20 * time.Second
+	// partsAtOnce is how many parts one request asks for.
 	partsAtOnce = 64
 	// partAckWait is how long a part may take from its delivery to the disk.
 	partAckWait = 60 * time.Second
@@ -67,9 +64,9 @@ func (r *receiver) create(ctx context.Context) (consumer jetstream.Consumer, err
 
 // close ends the last request and removes the consumer.
 func (r *receiver) close(ctx context.Context) error {
-	if r.stop != nil {
-		r.stop()
-		for range r.batch.Messages() {
+	if r.request != nil {
+		r.request.stop() // what is on its way comes again without its consumer
+		for range r.request.messages {
 		}
 	}
 	err := r.conn.askTwice(ctx, func(ctx context.Context) error {
@@ -82,9 +79,9 @@ func (r *receiver) close(ctx context.Context) error {
 }
 
 // messages are those of the current request, or of a new one.
-func (r *receiver) messages(ctx context.Context) (<-chan jetstream.Msg, error) {
-	if r.batch != nil {
-		return r.batch.Messages(), nil
+func (r *receiver) messages(ctx context.Context) (<-chan *nats.Msg, error) {
+	if r.request != nil {
+		return r.request.messages, nil
 	}
 	if err := r.conn.awaitConnected(ctx); err != nil {
 		return nil, err
@@ -100,37 +97,21 @@ func (r *receiver) messages(ctx context.Context) (<-chan jetstream.Msg, error) {
 			return nil, err
 		}
 	}
-	timed, stop := context.WithTimeout(context.WithoutCancel(ctx), fetchTime)
-	lossy, done := r.conn.untilLost(timed)
-	batch, err := r.consumer.Fetch(partsAtOnce, jetstream.FetchContext(lossy), jetstream.FetchHeartbeat(fetchTime/4))
-	if err != nil {
-		done()
-		stop()
+	var err error
+	if r.request, err = r.conn.request(r.conn.partsStream(), partsConsumer(r.sweep), partsAtOnce, fetchTime); err != nil {
+		r.request = nil
 		return nil, err
 	}
-	r.batch, r.asked = batch, lossy
-	r.stop = func() {
-		done()
-		stop()
-	}
-	return batch.Messages(), nil
+	return r.request.messages, nil
 }
 
 // ended closes the current request, and says whether the next one needs a new consumer.
 func (r *receiver) ended(ctx context.Context) {
-	err := r.batch.Error()
-	r.stale = gone(err) || errors.Is(err, jetstream.ErrServerShutdown) || errors.Is(context.Cause(r.asked), nats.ErrDisconnected)
-	r.stop()
-	r.batch, r.stop, r.asked = nil, nil, nil
-	if err != nil || r.stale {
+	r.stale = r.request.err != nil
+	r.request = nil
+	if r.stale {
 		pause(ctx, leastRetry)
 	}
-}
-
-// gone reports whether a consumer is not there any more.
-func gone(err error) bool {
-	return errors.Is(err, jetstream.ErrConsumerDeleted) || errors.Is(err, jetstream.ErrConsumerNotFound) ||
-		errors.Is(err, jetstream.ErrNoHeartbeat) || errors.Is(err, nats.ErrNoResponders)
 }
 
 // pause waits, unless the context ends.
@@ -185,17 +166,17 @@ func (c *Coordinator) deliverHere(row results.Row) sweep.Delivery {
 }
 
 // delivery makes one of a message. It returns false when there is nothing in it for the sweep.
-func (c *Coordinator) delivery(ctx context.Context, m jetstream.Msg) (sweep.Delivery, bool) {
+func (c *Coordinator) delivery(ctx context.Context, m *nats.Msg) (sweep.Delivery, bool) {
 	meta, err := m.Metadata()
 	if err != nil {
 		return sweep.Delivery{}, false
 	}
-	rows, err := wire.ReadPart(m.Data())
+	rows, err := wire.ReadPart(m.Data)
 	if err != nil {
 		c.opt.Notice(fmt.Sprintf("finished points from the queue are of no use (%v); they are simulated again", err))
 	}
 	if len(rows) == 0 {
-		_ = m.TermWithReason("it cannot be read") // or it comes again
+		_ = m.Term() // or it comes again
 		c.takenIn(meta)
 		return sweep.Delivery{}, false
 	}
@@ -216,7 +197,7 @@ func (c *Coordinator) delivery(ctx context.Context, m jetstream.Msg) (sweep.Deli
 			duplicates++
 		}
 	}
-	c.opt.Observer.PartReceived(len(rows), duplicates, len(m.Data()))
+	c.opt.Observer.PartReceived(len(rows), duplicates, len(m.Data))
 	return sweep.Delivery{Rows: rows, Kept: func() {
 		_ = m.Ack() // or it comes again, which is harmless
 		c.removeProduced(rows)
@@ -225,7 +206,7 @@ func (c *Coordinator) delivery(ctx context.Context, m jetstream.Msg) (sweep.Deli
 }
 
 // takenIn counts the parts that earlier sessions left.
-func (c *Coordinator) takenIn(meta *jetstream.MsgMetadata) {
+func (c *Coordinator) takenIn(meta *nats.MsgMetadata) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.taken) >= c.earlier {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/servegrid/servegrid/results"
@@ -20,7 +21,7 @@ import (
 // task is a point that a worker has, from its delivery to its acknowledgement.
 type task struct {
 	worker    *worker
-	msg       jetstream.Msg
+	msg       *nats.Msg
 	delivery  int
 	published time.Time
 
@@ -30,31 +31,30 @@ type task struct {
 	made        map[string]string // files of the point by kind, before they are sent
 	settlement  Settled
 	simulatedIn time.Duration
+	late        bool // it came after the worker did not want it any more
 	closed      bool // it waits only for its row to be sent, or was given back
 }
 
 // run is the way of a point through a worker, up to the part that its row goes into.
 func (t *task) run() {
 	w := t.worker
-	t.sweep = w.conn.sweepOf(t.msg.Subject())
-	t.id = t.msg.Headers().Get(headerPoint)
-	t.ctx = w.opt.Observer.PointReceived(w.simulating, Header(t.msg.Headers()), t.id, t.published, t.delivery)
+	t.sweep = w.conn.sweepOf(t.msg.Subject)
+	t.id = t.msg.Header.Get(headerPoint)
+	t.ctx = w.opt.Observer.PointReceived(w.simulating, Header(t.msg.Header), t.id, t.published, t.delivery)
 	if !wire.IsPointID(t.id) {
 		t.end()
 		return
 	}
-	select {
-	case <-w.drained: // before a free place
-		t.giveBack(backLater)
+	if t.late { // before a free place
+		t.giveBack(0)
 		return
-	default:
 	}
 	tooLong := time.NewTimer(mostAheadTime)
 	defer tooLong.Stop()
 	select {
 	case w.slots <- struct{}{}:
 	case <-w.drained:
-		t.giveBack(backLater)
+		t.giveBack(0)
 		return
 	case <-tooLong.C: // behind points that take longer than those before them did
 		w.heldUp()
@@ -80,7 +80,7 @@ func (t *task) run() {
 
 // find finds the row of the point. An error says nothing about the point.
 func (t *task) find() error {
-	m, err := wire.DecodeMessage(t.msg.Data())
+	m, err := wire.DecodeMessage(t.msg.Data)
 	switch {
 	case err != nil:
 		return t.refuse(sweep.ReasonRefused, err.Error())
@@ -98,7 +98,7 @@ func (t *task) find() error {
 // tryAgain simulates a point that was delivered before, unless it was begun in vain too often.
 func (t *task) tryAgain(m *wire.Message) error {
 	w := t.worker
-	past := w.tries.read(t.ctx, t.msg.Headers().Get(jetstream.MsgIDHeader))
+	past := w.tries.read(t.ctx, t.msg.Header.Get(jetstream.MsgIDHeader))
 	if past.count() >= w.opt.MaxTries {
 		t.settlement = SettledDead
 		reason, message := past.verdict()
@@ -218,7 +218,7 @@ func (t *task) acknowledge() {
 // end removes a message from the queue that names no point, so that there is nothing to make a row of.
 func (t *task) end() {
 	t.worker.opt.Notice("a message in the queue names no point; it is removed")
-	_ = t.msg.TermWithReason("it names no point") // or it comes again
+	_ = t.msg.Term() // or it comes again
 	t.close()
 	t.settle(SettledRefused)
 }

@@ -67,10 +67,6 @@ const (
 	defaultMaxTries   = 5
 	defaultRetryDelay = 10 * time.Second
 	defaultCacheLimit = 20 << 30
-	// lastMessages is how long a worker that is told to end still takes what is on its way to it, and backLater when others get
-	// what it gives back: its request for points is over by then.
-	lastMessages = 200 * time.Millisecond
-	backLater    = 2 * lastMessages
 	// maxFinished bounds the finished points whose rows the server does not have yet; a worker takes no more points then.
 	maxFinished = 4096
 	// A worker takes points ahead for so much time of simulating, and no more than so many for each job. Of points that take
@@ -117,14 +113,17 @@ func (o WorkerOptions) withDefaults() WorkerOptions {
 func Work(ctx context.Context, opt WorkerOptions) (WorkerOutcome, error) {
 	opt = opt.withDefaults()
 	var (
-		consumer jetstream.Consumer
+		ackWait  time.Duration
 		mostPart int
 	)
 	// The server may go away for a moment here as anywhere.
-	err := opt.Connection.insist(ctx, func(ctx context.Context) (err error) {
-		if consumer, err = opt.Connection.workersConsumer(ctx, Limits{}.withDefaults()); err == nil {
-			mostPart, err = opt.Connection.mostPart(ctx)
+	err := opt.Connection.insist(ctx, func(ctx context.Context) error {
+		consumer, err := opt.Connection.workersConsumer(ctx, Limits{}.withDefaults())
+		if err != nil {
+			return err
 		}
+		ackWait = consumer.CachedInfo().Config.AckWait
+		mostPart, err = opt.Connection.mostPart(ctx)
 		return err
 	})
 	if ctx.Err() != nil { // it was told to end before it began
@@ -137,8 +136,8 @@ func Work(ctx context.Context, opt WorkerOptions) (WorkerOutcome, error) {
 	if err != nil {
 		return WorkerOutcome{}, err
 	}
-	w := newWorker(opt, consumer, cache)
-	w.mostPart = mostPart
+	w := newWorker(opt, cache)
+	w.ackWait, w.mostPart = ackWait, mostPart
 	outcome, err := w.run(ctx)
 	return outcome, errors.Join(err, cache.Close())
 }
@@ -147,7 +146,6 @@ func Work(ctx context.Context, opt WorkerOptions) (WorkerOutcome, error) {
 type worker struct {
 	opt      WorkerOptions
 	conn     *Connection
-	consumer jetstream.Consumer
 	ackWait  time.Duration
 	name     string
 	mostPart int // bytes of one part
@@ -183,10 +181,10 @@ type worker struct {
 	outcome  WorkerOutcome
 }
 
-func newWorker(opt WorkerOptions, consumer jetstream.Consumer, cache *Cache) *worker {
+func newWorker(opt WorkerOptions, cache *Cache) *worker {
 	w := &worker{
 		cache: cache, tries: &tries{conn: opt.Connection},
-		opt: opt, conn: opt.Connection, consumer: consumer, ackWait: consumer.CachedInfo().Config.AckWait, name: randomToken(),
+		opt: opt, conn: opt.Connection, name: randomToken(),
 		slots: make(chan struct{}, opt.Jobs), memory: semaphore.NewWeighted(max(opt.Memory/2, 1)),
 		workloads: sweep.NewWorkloadCache(max(opt.Memory/2, 1)),
 		held:      map[*task]struct{}{}, room: make(chan struct{}, 1), idleFrom: time.Now(),
@@ -296,48 +294,30 @@ func (w *worker) ahead() int {
 	return max(least, min(int(aheadTime/w.perPoint), maxAhead)) * w.opt.Jobs
 }
 
-// fetch asks for points and takes what comes. It returns false when the worker is to end. What the server has sent by then would
-// come to nobody before it thinks that the worker is lost, so it is waited for, and goes back once the request is over, or the
-// server would send it here again.
+// fetch asks for points and takes what comes. It returns false when the worker is to end.
 func (w *worker) fetch(ctx context.Context, want int) bool {
-	timed, stop := context.WithTimeout(context.WithoutCancel(ctx), w.fetchTime())
-	defer stop()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastMessages, stop) })()
-	w.mu.Lock()
-	w.endFetch = stop
-	w.mu.Unlock()
-	lossy, done := w.conn.untilLost(timed)
-	defer done()
-	batch, err := w.consumer.Fetch(want, jetstream.FetchContext(lossy))
+	r, err := w.conn.request(w.conn.pointsStream(), workersConsumer(thisVersion), want, w.fetchTime())
 	if err != nil {
-		if w.idle() {
-			return false
-		}
 		pause(ctx, leastRetry)
-		return true
+		return !w.idle()
 	}
-	var late []jetstream.Msg
-	for m := range batch.Messages() {
-		if ctx.Err() == nil {
-			w.take(m)
-		} else {
-			late = append(late, m)
-		}
-	}
-	for _, m := range late {
-		w.take(m)
+	w.mu.Lock()
+	w.endFetch = r.end
+	w.mu.Unlock()
+	defer context.AfterFunc(ctx, r.end)()
+	for m := range r.messages {
+		w.take(m, ctx.Err() != nil || r.hasEnded())
 	}
 	if w.idle() {
 		return false
 	}
-	err = batch.Error()
 	if refused := w.conn.refusal(); refused != nil {
 		w.failed(refused)
 		return false
 	}
 	switch {
-	case err == nil, errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, nats.ErrTimeout):
-	case gone(err):
+	case r.err == nil, errors.Is(r.err, nats.ErrDisconnected):
+	case gone(r.err):
 		w.renew(ctx)
 	default:
 		pause(ctx, leastRetry)
@@ -356,14 +336,10 @@ func (w *worker) fetchTime() time.Duration {
 // renew makes the consumer again that somebody removed.
 func (w *worker) renew(ctx context.Context) {
 	pause(ctx, leastRetry)
-	consumer, err := w.conn.workersConsumer(ctx, Limits{AckWait: w.ackWait}.withDefaults())
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		if err = w.conn.restore(ctx); err == nil {
-			consumer, err = w.conn.workersConsumer(ctx, Limits{AckWait: w.ackWait}.withDefaults())
-		}
-	}
-	if err == nil {
-		w.consumer = consumer
+	limits := Limits{AckWait: w.ackWait}.withDefaults()
+	_, err := w.conn.workersConsumer(ctx, limits)
+	if errors.Is(err, jetstream.ErrStreamNotFound) && w.conn.restore(ctx) == nil {
+		_, _ = w.conn.workersConsumer(ctx, limits) // the next request tells whether it is there
 	}
 }
 
@@ -374,16 +350,18 @@ func (w *worker) idle() bool {
 	return w.opt.IdleExit > 0 && len(w.held) == 0 && time.Since(w.idleFrom) >= w.opt.IdleExit
 }
 
-// take begins with a point.
-func (w *worker) take(m jetstream.Msg) {
-	t := &task{worker: w, msg: m, delivery: 1}
+// take begins with a point, or gives it back at once when it is late.
+func (w *worker) take(m *nats.Msg, late bool) {
+	t := &task{worker: w, msg: m, delivery: 1, late: late}
 	if meta, err := m.Metadata(); err == nil {
 		t.delivery, t.published = int(meta.NumDelivered), meta.Timestamp
 	}
 	w.mu.Lock()
 	w.held[t] = struct{}{}
 	w.open++
-	w.received++
+	if !late {
+		w.received++
+	}
 	w.mu.Unlock()
 	w.points.Go(t.run)
 }
