@@ -32,35 +32,33 @@ func (f textTrace) load(tb testing.TB, text []byte) {
 	}
 }
 
-// TestLoadGrowsLinearly compares the time for eight times the text with that for the text: a byte takes the same.
+// TestLoadGrowsLinearly compares the time for eight times the text with eight times that for the text: they are the same.
 func TestLoadGrowsLinearly(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads a lot of text")
 	}
+	const times = 8
 	for name, f := range textTraces() {
 		t.Run(name, func(t *testing.T) {
-			small, large := f.text(t, 2<<20), f.text(t, 16<<20)
-			// Other work on the machine slows single runs down, so the fastest counts.
-			fastest := func(text []byte) time.Duration {
-				best := time.Duration(1 << 62)
-				for range 4 {
-					begin := time.Now()
+			small, large := f.text(t, 2<<20), f.text(t, times<<21)
+			took := func(n int, text []byte) time.Duration {
+				begin := time.Now()
+				for range n {
 					f.load(t, text)
-					best = min(best, time.Since(begin))
 				}
-				return best
+				return time.Since(begin)
 			}
-			perByte := func(text []byte) float64 { return float64(fastest(text)) / float64(len(text)) }
-			a, b := perByte(small), perByte(large)
-			for range 3 { // quadratic growth would make it eight times as much
-				if b <= 2.5*a {
+			// Other work on the machine slows both down, for as long as both take, so the fastest of several count.
+			fastestSmall, fastestLarge := took(times, small), took(1, large)
+			for range 10 { // quadratic growth would make it eight times as much
+				if 2*fastestLarge <= 5*fastestSmall {
 					break
 				}
-				a, b = perByte(small), perByte(large)
+				fastestSmall, fastestLarge = min(fastestSmall, took(times, small)), min(fastestLarge, took(1, large))
 			}
-			t.Logf("%.2f and %.2f ns a byte", a, b)
-			if b > 2.5*a {
-				t.Errorf("a byte takes %.2f ns in %d bytes, and %.2f ns in %d", a, len(small), b, len(large))
+			t.Logf("%s for %d times %d bytes, %s for %d", fastestSmall, times, len(small), fastestLarge, len(large))
+			if 2*fastestLarge > 5*fastestSmall {
+				t.Errorf("%d bytes take %s, and %d times %d take %s", len(large), fastestLarge, times, len(small), fastestSmall)
 			}
 		})
 	}
