@@ -127,10 +127,13 @@ func TestCoordinatorRestarts(t *testing.T) {
 	hold := make(chan struct{})
 	startWorker(t, s.connect("a"), func(o *WorkerOptions) {
 		o.Grace = 10 * time.Second
-		o.Simulate = before(func(context.Context, sweep.Job) error {
+		o.Simulate = before(func(ctx context.Context, _ sweep.Job) error {
 			if simulated.Add(1) == 10 {
 				stop() // while this point and others are under way
-				<-hold
+				select {
+				case <-hold:
+				case <-ctx.Done():
+				}
 			}
 			return nil
 		})
@@ -760,21 +763,19 @@ func TestWorkerEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	points := testPoints(t, 10)
-	results := make(chan WorkerOutcome, 2)
-	work := func(o WorkerOptions) {
+	work := func(o WorkerOptions) WorkerOutcome {
 		o.Connection, o.Cache = s.connect("a"), t.TempDir()
 		out, err := Work(t.Context(), o)
 		if err != nil {
 			t.Error(err)
 		}
-		results <- out
+		return out
 	}
-	go func() {
-		work(WorkerOptions{MaxPoints: 4})
-		work(WorkerOptions{IdleExit: 3 * time.Second}) // far more than a busy machine needs to deliver one
-	}()
-	testSweep{t: t, conn: conn, dir: t.TempDir()}.mustRun(points)
-	if first, second := <-results, <-results; first.Finished != 4 || second.Finished != 6 {
+	finish := testSweep{t: t, conn: conn, dir: t.TempDir()}.start(points)
+	first := work(WorkerOptions{MaxPoints: 4})
+	second := work(WorkerOptions{IdleExit: 3 * time.Second}) // far more than a busy machine needs to deliver one
+	finish()
+	if first.Finished != 4 || second.Finished != 6 {
 		t.Errorf("the workers finished %+v and %+v", first, second)
 	}
 }

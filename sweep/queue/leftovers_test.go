@@ -90,26 +90,22 @@ func TestCopiedFolder(t *testing.T) {
 	startWorker(t, s.connect("a"), func(o *WorkerOptions) {
 		o.Simulate = func(ctx context.Context, job sweep.Job, _ []string, _ func(string, func(io.Writer) error) error) (*simcore.Report, error) {
 			begun <- struct{}{}
-			<-goOn
+			select {
+			case <-goOn:
+			case <-ctx.Done():
+			}
 			return reallySimulate(ctx, job)
 		}
 	})
-	done := make(chan sweep.Outcome, 1)
-	go func() {
-		out, err := testSweep{t: t, conn: conn, dir: first}.run(t.Context(), points)
-		if err != nil {
-			t.Error(err)
-		}
-		done <- out
-	}()
-	<-begun
+	finish := testSweep{t: t, conn: conn, dir: first}.start(points)
+	waitFor(t, "the first sweep's points", func() bool { return len(begun) > 0 })
 	soon := func(o *CoordinatorOptions) { o.aloneFor = time.Millisecond }
 	_, err := testSweep{t: t, conn: s.connect("a"), dir: second, change: soon}.run(t.Context(), points)
 	if err == nil || !strings.Contains(err.Error(), "the folder was copied") {
 		t.Errorf("error %v", err)
 	}
 	close(goOn)
-	if diff := sameRows(locally(t, points), (<-done).Rows); diff != "" {
+	if diff := sameRows(locally(t, points), finish().Rows); diff != "" {
 		t.Errorf("rows (-local +queue):\n%s", diff)
 	}
 }
