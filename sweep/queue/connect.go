@@ -4,20 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net"
 	"os"
-	"regexp"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/servegrid/servegrid/sweep/queue/wire"
 )
 
 // ConnectOptions say where a queue is and how to get in.
@@ -127,111 +120,6 @@ func (c *Connection) Close() {
 // Namespace is the namespace of the queue.
 func (c *Connection) Namespace() string { return c.namespace }
 
-// parseURL takes a queue's URL apart.
-func parseURL(text string) (servers, namespace string, err error) {
-	scheme, rest, ok := strings.Cut(text, "://")
-	scheme = strings.ToLower(scheme)
-	if !ok || scheme != "nats" && scheme != "tls" {
-		return "", "", fmt.Errorf("queue %q: give nats://HOST:PORT/NAMESPACE, or tls://… for TLS", withoutSecrets(text))
-	}
-	hosts, path, _ := strings.Cut(rest, "/")
-	namespace = strings.TrimSuffix(path, "/")
-	if namespace == "" {
-		namespace = DefaultNamespace
-	}
-	if strings.Contains(rest, "@") { // a password may hold a slash
-		return "", "", fmt.Errorf("queue %s: a URL ends up in logs and process lists, so it may hold no user, password or token; give them in the environment: NATS_CREDS, NATS_NKEY, NATS_USER and NATS_PASSWORD, or NATS_TOKEN", withoutSecrets(text))
-	}
-	if strings.ContainsAny(rest, "?#") {
-		return "", "", fmt.Errorf("queue %s: nothing may follow the namespace", withoutSecrets(text))
-	}
-	if err := wire.CheckToken("queue: namespace", namespace); err != nil {
-		return "", "", err
-	}
-	var list []string
-	for host := range strings.SplitSeq(hosts, ",") {
-		if host == "" {
-			return "", "", fmt.Errorf("queue %q: a host is missing; give nats://HOST:PORT/NAMESPACE", text)
-		}
-		if _, port, err := net.SplitHostPort(host); err == nil {
-			if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-				return "", "", fmt.Errorf("queue %q: the port of %q is none; give a number from 1 to 65535", text, host)
-			}
-		}
-		list = append(list, scheme+"://"+host)
-	}
-	return strings.Join(list, ","), namespace, nil
-}
-
-// withoutSecrets is a URL as it may be printed: nothing of what stands before an @, nor of a query or a fragment.
-func withoutSecrets(url string) string {
-	at, end := strings.LastIndexByte(url, '@'), strings.IndexAny(url, "?#")
-	switch {
-	case end >= 0 && end < at:
-		return "…" // whether the @ belongs to a password or to a query cannot be told
-	case end >= 0:
-		url = url[:end]
-	}
-	if at < 0 {
-		return url
-	}
-	scheme, _, ok := strings.Cut(url[:at], "://")
-	if ok && (strings.EqualFold(scheme, "nats") || strings.EqualFold(scheme, "tls")) {
-		return scheme + "://…@" + url[at+1:]
-	}
-	return "…@" + url[at+1:]
-}
-
-// credentials are the options that the environment asks for.
-func credentials(getenv func(string) string) ([]nats.Option, error) {
-	var (
-		options []nats.Option
-		errs    []error
-	)
-	readable := func(name string) (string, bool) {
-		path := getenv(name)
-		if path == "" {
-			return "", false
-		}
-		if f, err := os.Open(path); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", name, err))
-			return "", false
-		} else {
-			_ = f.Close() // it was opened to see whether it can be read
-		}
-		return path, true
-	}
-	if path, ok := readable("NATS_CREDS"); ok {
-		options = append(options, nats.UserCredentials(path))
-	}
-	if path, ok := readable("NATS_NKEY"); ok {
-		option, err := nats.NkeyOptionFromSeed(path)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("NATS_NKEY: %s holds no nkey seed", path))
-		} else {
-			options = append(options, option)
-		}
-	}
-	if user := getenv("NATS_USER"); user != "" {
-		options = append(options, nats.UserInfo(user, getenv("NATS_PASSWORD")))
-	}
-	if secret := getenv("NATS_TOKEN"); secret != "" {
-		options = append(options, nats.Token(secret))
-	}
-	if path, ok := readable("NATS_CA"); ok {
-		options = append(options, nats.RootCAs(path))
-	}
-	cert, hasCert := readable("NATS_CERT")
-	key, hasKey := readable("NATS_KEY")
-	switch {
-	case hasCert && hasKey:
-		options = append(options, nats.ClientCert(cert, key))
-	case (getenv("NATS_CERT") == "") != (getenv("NATS_KEY") == ""):
-		errs = append(errs, errors.New("NATS_CERT and NATS_KEY belong together; give both"))
-	}
-	return options, errors.Join(errs...)
-}
-
 // options are those of every connection.
 func (c *Connection) options(opt ConnectOptions) []nats.Option {
 	return []nats.Option{
@@ -309,54 +197,6 @@ func (c *Connection) insist(ctx context.Context, do func(context.Context) error)
 	})
 }
 
-// AwayError says that no server answers, or none that can serve yet. A moment later one may.
-type AwayError struct{ err error }
-
-// Error says what is missing and what to do.
-func (e *AwayError) Error() string { return e.err.Error() }
-
-// Unwrap returns the error itself.
-func (e *AwayError) Unwrap() error { return e.err }
-
-// unreachable reports whether a server may be there a moment later.
-func unreachable(err error) bool {
-	if dns := new(net.DNSError); errors.As(err, &dns) {
-		return dns.IsTemporary || dns.IsTimeout || dns.IsNotFound
-	}
-	op := new(net.OpError)
-	// A load balancer whose servers are away closes what it accepted.
-	return errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) || errors.As(err, &op) || errors.Is(err, io.EOF)
-}
-
-// connectError says what is wrong and what to do.
-func connectError(url string, err error) error {
-	url = withoutSecrets(url)
-	text := err.Error()
-	hint := ""
-	dns := new(net.DNSError)
-	switch {
-	case errors.As(err, &dns):
-		return fmt.Errorf("queue %s: the name %q cannot be resolved; check it, or the name server of this machine", url, dns.Name)
-	case errors.Is(err, nats.ErrNoServers), strings.Contains(text, "connection refused"):
-		hint = "no server answers there; start one with JetStream (nats-server -js), or check host and port"
-	case refusesCredentials(err), strings.Contains(strings.ToLower(text), "authorization violation"):
-		hint = "the server refuses these credentials; give them in the environment: NATS_CREDS, NATS_NKEY, NATS_USER and NATS_PASSWORD, or NATS_TOKEN"
-	case errors.Is(err, nats.ErrSecureConnWanted):
-		hint = "the server has no TLS; use nats:// in place of tls://"
-	case errors.Is(err, nats.ErrSecureConnRequired):
-		hint = "the server wants TLS; use tls:// in place of nats://"
-	case strings.Contains(text, "tls: first record does not look like a TLS handshake"):
-		hint = "what answers there does not speak TLS; use nats:// in place of tls://"
-	case strings.Contains(text, "x509"), strings.Contains(text, "certificate"), strings.Contains(text, "tls error"):
-		hint = "TLS failed; NATS_CA names the file of the authority that signed the server's certificate, NATS_CERT and NATS_KEY this client's own"
-	case errors.Is(err, nats.ErrTimeout), strings.Contains(text, "i/o timeout"):
-		hint = "nothing answers in time; check host, port and firewalls"
-	default:
-		return fmt.Errorf("queue %s: %w", url, err)
-	}
-	return fmt.Errorf("queue %s: %s (%w)", url, hint, err)
-}
-
 func (c *Connection) disconnected(nc *nats.Conn, err error) {
 	c.mu.Lock()
 	if !c.lostOnce {
@@ -381,19 +221,6 @@ func (c *Connection) watchReturn(nc *nats.Conn) {
 		}
 		time.Sleep(leastReconnectDelay / 2) // less than an attempt takes with its delay
 	}
-}
-
-// failsTLS reports whether client and server do not agree about TLS.
-func failsTLS(err error) bool {
-	text := err.Error()
-	return errors.Is(err, nats.ErrSecureConnWanted) || errors.Is(err, nats.ErrSecureConnRequired) ||
-		strings.Contains(text, "x509") || strings.Contains(text, "certificate") || strings.Contains(text, "tls: ") || strings.Contains(text, "tls error")
-}
-
-// refusesCredentials reports whether a server does not let a client in that it knew before, or not any more.
-func refusesCredentials(err error) bool {
-	return errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.Is(err, nats.ErrAuthRevoked) ||
-		errors.Is(err, nats.ErrAccountAuthExpired)
 }
 
 // keptOut hears that the server does not let this client in any more, with each attempt, and tells people once.
@@ -478,35 +305,6 @@ func (c *Connection) refusal() error {
 	return c.refused
 }
 
-// RefusedError is an action that the server does not allow this user.
-type RefusedError struct {
-	// Action is publish or subscribe, Subject to what.
-	Action, Subject string
-}
-
-// Error says which permission is missing.
-func (e *RefusedError) Error() string {
-	if inbox, ok := strings.CutPrefix(e.Subject, "_INBOX_servegrid-"); ok {
-		namespace, _, _ := strings.Cut(inbox, ".")
-		return fmt.Sprintf("queue: this user may not use namespace %s: he may not %s to %s; docs/queue.md lists the permissions that a namespace needs", namespace, e.Action, e.Subject)
-	}
-	return fmt.Sprintf("queue: this user may not %s to %s; docs/queue.md lists the permissions that a namespace needs", e.Action, e.Subject)
-}
-
-var violation = regexp.MustCompile(`(?i)permissions violation for (publish|subscription) to "([^"]*)"`)
-
-func permissionError(err error) error {
-	m := violation.FindStringSubmatch(err.Error())
-	if m == nil {
-		return fmt.Errorf("queue: %w", err)
-	}
-	action := "publish"
-	if strings.EqualFold(m[1], "subscription") {
-		action = "subscribe"
-	}
-	return &RefusedError{action, m[2]}
-}
-
 // untilRefused returns a context that also ends when the server says that this user may not do something, since that answer
 // comes beside the call that it belongs to. The function that it returns gives the cause.
 func (c *Connection) untilRefused(ctx context.Context) (context.Context, func() error) {
@@ -548,51 +346,4 @@ func (c *Connection) askTwice(ctx context.Context, request func(context.Context)
 		err = c.ask(ctx, request)
 	}
 	return err
-}
-
-// serverError makes an error of the server one that says what to do.
-func serverError(what string, err error) error {
-	refused, api := new(RefusedError), new(jetstream.APIError)
-	hint := ""
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &refused):
-		return refused
-	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, nats.ErrNoResponders), errors.Is(err, nats.ErrJetStreamNotEnabled):
-		hint = "the server has no JetStream; start it with -js, or give it a jetstream section"
-	case errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
-		hint = "this account has no JetStream; enable it for the account"
-	case errors.As(err, &api) && isAccountLimit(api):
-		hint = "a limit of the account or the server is reached; a namespace reserves 1.6 GiB of storage unless its streams were made smaller: raise max_file_store in the server's jetstream section, or the limits of the account"
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
-		hint = "the server does not answer in time"
-	}
-	told := fmt.Errorf("queue: %s: %w", what, err)
-	if hint != "" {
-		told = fmt.Errorf("queue: %s: %s (%w)", what, hint, err)
-	}
-	if passing(err) {
-		return &AwayError{told}
-	}
-	return told
-}
-
-// passing reports whether an error may be gone a moment later: the server does not answer, or has just begun.
-func passing(err error) bool {
-	api := new(jetstream.APIError)
-	if errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) || errors.As(err, &api) && isAccountLimit(api) {
-		return false // until somebody changes the server's configuration
-	}
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrNoResponders) ||
-		errors.Is(err, nats.ErrDisconnected) || errors.Is(err, nats.ErrReconnectBufExceeded) || errors.As(err, &api) && api.Code == 503
-}
-
-// isAccountLimit reports whether an error is about storage, streams or consumers that an account or server has no more of.
-func isAccountLimit(err *jetstream.APIError) bool {
-	switch err.ErrorCode {
-	case 10002, 10023, 10026, 10027, 10028, 10047, 10052: // resources, memory, consumers, streams, storage
-		return true
-	}
-	return false
 }

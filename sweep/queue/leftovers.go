@@ -95,6 +95,3 @@ func (c *Connection) purge(ctx context.Context, stream, subject string) error {
 		return s.Purge(ctx, jetstream.WithPurgeSubject(subject))
 	}))
 }
-
-// errTwice says that two sweeps have one name.
-var errTwice = errors.New("another sweep with the name of this folder takes its points from the queue at this moment: it runs elsewhere in the same folder, or the folder was copied; end it, or remove the file " + TokenFile + " from this one")

@@ -62,9 +62,6 @@ func (c *Coordinator) delayed(err error) {
 	}
 }
 
-// errTooLarge says that a server does not take messages of this size.
-var errTooLarge = errors.New("queue: the message is too large")
-
 // publish sends a message until the server has it. The message needs an ID, by which the server knows one that is sent twice.
 // Delayed is called when the server says that it has no room, or again and again does not answer, and people should know.
 func (c *Connection) publish(ctx context.Context, m *nats.Msg, delayed func(error)) error {
