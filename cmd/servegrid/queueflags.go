@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -55,7 +56,7 @@ type queueFlags struct {
 
 func (f *queueFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.queue, "queue", "", "simulate on workers behind a NATS server with JetStream: nats://HOST:4222/NAMESPACE, tls://…, or embedded for a server in this process")
-	fs.StringVar(&f.queueListen, "queue-listen", "", "HOST:PORT that --queue embedded listens on, so that workers of other machines can join; the default is this machine only")
+	fs.StringVar(&f.queueListen, "queue-listen", "", "where --queue embedded listens, so that workers of other machines can join: HOST:PORT, HOST for any free port, or PORT on this machine only, which is the default")
 	fs.IntVar(&f.window, "queue-window", 10_000, "most points that are in the queue at a time")
 	fs.DurationVar(&f.connectWait, "connect-wait", 10*time.Second, "how long to try when the queue's server does not answer at the start")
 	f.streamFlags.add(fs)
@@ -155,6 +156,9 @@ func (j *sweepJob) startQueue(ctx context.Context, opt *sweep.Options) (*sweepQu
 
 // tellQueue tells people what they should know about the queue.
 func (j *sweepJob) tellQueue(text string) {
+	for _, said := range []string{"queue: ", "queue "} { // as errors begin
+		text = strings.TrimPrefix(text, said)
+	}
 	if !j.flags.quiet {
 		_ = printText(j.state.stderr, "queue: %s\n", text)
 	}
@@ -198,9 +202,9 @@ func (q *sweepQueue) startServer(j *sweepJob, at *queue.ConnectOptions) error {
 
 // howToJoin says how workers get to the server. Those of other machines do not see its files.
 func (q *sweepQueue) howToJoin(here string) string {
-	join := fmt.Sprintf("more workers join with: NATS_TOKEN=$(cat %s) servegrid worker --queue %s", q.token, here)
+	join := fmt.Sprintf("more workers join with: NATS_TOKEN=$(cat %s) servegrid worker --idle-exit 1m --queue %s", q.token, here)
 	if elsewhere := q.server.URLElsewhere(queue.DefaultNamespace); elsewhere != here {
-		join += fmt.Sprintf("; on other machines: NATS_TOKEN=… servegrid worker --queue %s, with the token that the file holds, and whatever name or address of this machine they know", elsewhere)
+		join += fmt.Sprintf("; on other machines: NATS_TOKEN=… servegrid worker --idle-exit 1m --queue %s, with the token that the file holds, and whatever name or address of this machine they know", elsewhere)
 	}
 	return join
 }

@@ -148,7 +148,11 @@ func (f *workerFlags) run(ctx context.Context, st *state) (err error) {
 	if err != nil {
 		return err
 	}
-	tell(fmt.Sprintf("ended: %s finished, %d given back", plural(out.Finished, "point"), out.Returned))
+	ended := fmt.Sprintf("ended: %s finished, %d given back", plural(out.Finished, "point"), out.Returned)
+	if out.Left > 0 {
+		ended += fmt.Sprintf("; the server is away, so others get %d more after the time of --ack-wait", out.Left)
+	}
+	tell(ended)
 	if interrupted(ctx) {
 		return &exitError{exitInterrupted, errors.New("interrupted")}
 	}

@@ -68,12 +68,9 @@ func withoutSecrets(url string) string {
 	return "…@" + url[at+1:]
 }
 
-// credentials are the options that the environment asks for.
-func credentials(getenv func(string) string) ([]nats.Option, error) {
-	var (
-		options []nats.Option
-		errs    []error
-	)
+// credentials are the options that the environment asks for, and the variables that say who this is.
+func credentials(getenv func(string) string) (options []nats.Option, given []string, err error) {
+	var errs []error
 	readable := func(name string) (string, bool) {
 		path := getenv(name)
 		if path == "" {
@@ -88,21 +85,24 @@ func credentials(getenv func(string) string) ([]nats.Option, error) {
 		return path, true
 	}
 	if path, ok := readable("NATS_CREDS"); ok {
-		options = append(options, nats.UserCredentials(path))
+		options, given = append(options, nats.UserCredentials(path)), append(given, "NATS_CREDS")
 	}
 	if path, ok := readable("NATS_NKEY"); ok {
 		option, err := nats.NkeyOptionFromSeed(path)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("NATS_NKEY: %s holds no nkey seed", path))
 		} else {
-			options = append(options, option)
+			options, given = append(options, option), append(given, "NATS_NKEY")
 		}
 	}
-	if user := getenv("NATS_USER"); user != "" {
-		options = append(options, nats.UserInfo(user, getenv("NATS_PASSWORD")))
+	switch user, password := getenv("NATS_USER"), getenv("NATS_PASSWORD"); {
+	case (user == "") != (password == ""):
+		errs = append(errs, errors.New("NATS_USER and NATS_PASSWORD belong together; give both"))
+	case user != "":
+		options, given = append(options, nats.UserInfo(user, password)), append(given, "NATS_USER and NATS_PASSWORD")
 	}
 	if secret := getenv("NATS_TOKEN"); secret != "" {
-		options = append(options, nats.Token(secret))
+		options, given = append(options, nats.Token(secret)), append(given, "NATS_TOKEN")
 	}
 	if path, ok := readable("NATS_CA"); ok {
 		options = append(options, nats.RootCAs(path))
@@ -115,5 +115,5 @@ func credentials(getenv func(string) string) ([]nats.Option, error) {
 	case (getenv("NATS_CERT") == "") != (getenv("NATS_KEY") == ""):
 		errs = append(errs, errors.New("NATS_CERT and NATS_KEY belong together; give both"))
 	}
-	return options, errors.Join(errs...)
+	return options, given, errors.Join(errs...)
 }

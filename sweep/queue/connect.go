@@ -46,6 +46,7 @@ const (
 type Connection struct {
 	names
 	url      string
+	given    []string // the variables of the environment that say who this is
 	wait     time.Duration
 	nc       *nats.Conn
 	js       jetstream.JetStream
@@ -91,12 +92,13 @@ func Connect(ctx context.Context, opt ConnectOptions) (*Connection, error) {
 		names: names{namespace}, url: withoutSecrets(opt.URL), wait: opt.Wait, observer: opt.Observer, notice: opt.Notice,
 		onRefused: map[int]func(error){}, lost: make(chan struct{}),
 	}
-	options, err := credentials(opt.Getenv)
+	options, given, err := credentials(opt.Getenv)
 	if err != nil {
 		return nil, err
 	}
+	c.given = given
 	options = append(options, c.options(opt)...)
-	if c.nc, err = dial(ctx, servers, options, opt); err != nil {
+	if err = c.dial(ctx, servers, options); err != nil {
 		return nil, err
 	}
 	c.js, err = jetstream.New(c.nc, jetstream.WithDefaultTimeout(requestTimeout))
@@ -144,18 +146,17 @@ func reconnectDelay(attempts int) time.Duration {
 }
 
 // dial tries to connect until it does, it is of no use, or the time is up.
-func dial(ctx context.Context, servers string, options []nats.Option, opt ConnectOptions) (nc *nats.Conn, err error) {
-	err = insist(ctx, opt.Wait, opt.Notice, func() (err error) {
-		nc, err = nats.Connect(servers, options...)
+func (c *Connection) dial(ctx context.Context, servers string, options []nats.Option) error {
+	return insist(ctx, c.wait, c.notice, func() (err error) {
+		c.nc, err = nats.Connect(servers, options...)
 		switch {
 		case err == nil:
 			return nil
 		case unreachable(err):
-			return &AwayError{connectError(opt.URL, err)}
+			return &AwayError{c.connectError(err)}
 		}
-		return connectError(opt.URL, err)
+		return c.connectError(err)
 	})
-	return nc, err
 }
 
 // insist does something until it succeeds, fails for another reason than that the server is away, or the time is up: the last
@@ -230,7 +231,7 @@ func (c *Connection) keptOut(err error) {
 	c.shutOut = true
 	c.mu.Unlock()
 	if !told {
-		c.notice(fmt.Sprintf("%v; trying again: the files of NATS_CREDS, NATS_CA, NATS_CERT and NATS_KEY are read each time, other credentials at the start only", connectError(c.url, err)))
+		c.notice(fmt.Sprintf("%v; trying again: the files of NATS_CREDS, NATS_CA, NATS_CERT and NATS_KEY are read each time, other credentials at the start only", c.connectError(err)))
 	}
 }
 

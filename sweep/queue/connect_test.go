@@ -64,7 +64,12 @@ func TestConnectErrors(t *testing.T) {
 	locked := startServer(t, func(o *server.Options) { o.Authorization = "right" })
 	plain := startServer(t, func(o *server.Options) { o.JetStream = false })
 	small := startServer(t, func(o *server.Options) { o.JetStreamMaxStore = 1 << 20 })
-	missing := filepath.Join(t.TempDir(), "missing")
+	keyed := startServer(t, func(o *server.Options) {
+		o.Nkeys = []*server.NkeyUser{{Nkey: "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4"}}
+	})
+	dir := t.TempDir()
+	missing, empty, ca := filepath.Join(dir, "missing"), filepath.Join(dir, "empty"), makeAuthority(t, dir)
+	write(t, empty, "-----BEGIN NATS USER JWT-----\nx\n------END NATS USER JWT------\n")
 	for _, tt := range []struct {
 		name, url string
 		env       []string
@@ -72,11 +77,15 @@ func TestConnectErrors(t *testing.T) {
 	}{
 		{"nobody", "nats://" + nobody + "/a", nil, "no server answers there"},
 		{"name", "nats://no-such-host.invalid/a", nil, `"no-such-host.invalid" cannot be resolved`},
-		{"no credentials", locked.url("a"), nil, "refuses these credentials"},
-		{"wrong token", locked.url("a"), []string{"NATS_TOKEN=wrong"}, "refuses these credentials"},
+		{"no credentials", locked.url("a"), nil, "wants credentials; give them in the environment: NATS_CREDS"},
+		{"wrong token", locked.url("a"), []string{"NATS_TOKEN=wrong"}, "refuses the credentials of NATS_TOKEN ("},
+		{"wrong password", locked.url("a"), []string{"NATS_USER=me", "NATS_PASSWORD=wrong"}, "refuses the credentials of NATS_USER and NATS_PASSWORD ("},
+		{"no password", locked.url("a"), []string{"NATS_USER=me"}, "NATS_USER and NATS_PASSWORD belong together"},
+		{"no seed", keyed.url("a"), []string{"NATS_CREDS=" + empty}, "the file of NATS_CREDS does not hold the seed"},
 		{"missing file", locked.url("a"), []string{"NATS_CREDS=" + missing}, "NATS_CREDS"},
 		{"half a certificate", locked.url("a"), []string{"NATS_CERT=" + missing}, "belong together"},
 		{"no TLS", strings.Replace(plain.url("a"), "nats:", "tls:", 1), nil, "use nats:// in place of tls://"},
+		{"no TLS for an authority", plain.url("a"), []string{"NATS_CA=" + ca.file}, "NATS_CA and NATS_CERT ask for TLS"},
 		{"no JetStream", plain.url("a"), nil, "no JetStream"},
 		{"no room", small.url("a"), nil, "a limit of the account or the server is reached"},
 	} {
@@ -389,6 +398,15 @@ func TestLimitedUserAfterRestart(t *testing.T) {
 	s.start()
 	if err := s.connectOnly("alice", asUser("alice")...).Prepare(t.Context(), Limits{AckWait: testAckWait}); err != nil {
 		t.Error(err)
+	}
+}
+
+// Such a user who comes first is told who can mend that.
+func TestLimitedUserFirst(t *testing.T) {
+	s := serverOfDocs(t)
+	err := s.connectOnly("alice", asUser("alice")...).Prepare(t.Context(), Limits{})
+	if err == nil || !strings.Contains(err.Error(), "servegrid-alice-points is not there, and this user may not make it") {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -307,6 +307,7 @@ func (c *Coordinator) begin(ctx context.Context) error {
 // awaitAlone waits until no other coordinator waits for parts of a sweep of this name. Two of them would withdraw each other's
 // points for ever, so it gives up after a while.
 func (c *Coordinator) awaitAlone(ctx context.Context) error {
+	told := false
 	for end := time.Now().Add(c.opt.aloneFor); ; pause(ctx, mostRetry) {
 		if _, err := c.receiving.open(ctx); err != nil || ctx.Err() != nil {
 			return err
@@ -316,6 +317,9 @@ func (c *Coordinator) awaitAlone(ctx context.Context) error {
 			return nil
 		case time.Now().After(end):
 			return fmt.Errorf("queue: %w", errTwice)
+		case !told:
+			told = true
+			c.opt.Notice(fmt.Sprintf("another run of this sweep takes its points from the queue; waiting up to %s for it to be gone", c.opt.aloneFor))
 		}
 	}
 }

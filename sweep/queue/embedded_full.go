@@ -28,6 +28,9 @@ func StartServer(opt ServerOptions) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
 	if err := os.MkdirAll(opt.Store, 0o700); err != nil {
 		return nil, fmt.Errorf("queue: the embedded server's folder %s cannot be made: %w", opt.Store, results.FileCause(err))
 	}
@@ -42,7 +45,7 @@ func StartServer(opt ServerOptions) (*Server, error) {
 	s.server.Start()
 	if !s.server.ReadyForConnections(serverStart) {
 		s.server.Shutdown()
-		return nil, fmt.Errorf("queue: the embedded server does not start on %s; is the port taken?", net.JoinHostPort(host, strconv.Itoa(port)))
+		return nil, fmt.Errorf("queue: the embedded server does not start on %s; is the port taken?", net.JoinHostPort(host, strconv.Itoa(max(port, 0))))
 	}
 	if !s.server.JetStreamEnabled() {
 		s.server.Shutdown()
@@ -76,23 +79,4 @@ func (s *Server) Close() error {
 		return errors.Join(fmt.Errorf("queue: the embedded server's folder %s cannot be removed", s.store), err)
 	}
 	return nil
-}
-
-// address is where to listen. Port -1 is any free one.
-func (o ServerOptions) address() (host string, port int, err error) {
-	if o.Listen == "" {
-		return "127.0.0.1", -1, nil
-	}
-	host, text, err := net.SplitHostPort(o.Listen)
-	if err != nil {
-		return o.Listen, -1, nil
-	}
-	port, err = strconv.Atoi(text)
-	if err != nil || port < 0 || port > 65535 {
-		return "", 0, fmt.Errorf("queue: %q is no port; give HOST:PORT, or HOST for any free one", text)
-	}
-	if port == 0 {
-		port = -1
-	}
-	return host, port, nil
 }

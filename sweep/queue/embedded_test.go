@@ -22,3 +22,29 @@ func TestReachableFrom(t *testing.T) {
 		}
 	}
 }
+
+func TestListenAddress(t *testing.T) {
+	for listen, want := range map[string]struct {
+		host string
+		port int
+	}{
+		"":             {"127.0.0.1", 0},
+		"4222":         {"127.0.0.1", 4222},
+		"0.0.0.0":      {"0.0.0.0", 0},
+		"0.0.0.0:4222": {"0.0.0.0", 4222},
+		"::1":          {"::1", 0},
+		"[::1]:99":     {"::1", 99},
+		"node-7":       {"node-7", 0},
+		"node-7:0":     {"node-7", 0},
+		"70000":        {},
+		"-1":           {},
+		"node-7:nats":  {},
+		"node-7:":      {},
+		"a:b:c":        {},
+	} {
+		host, port, err := ServerOptions{Listen: listen}.address()
+		if host != want.host || port != want.port || (err == nil) != (want.host != "") {
+			t.Errorf("%q: %s and %d, error %v", listen, host, port, err)
+		}
+	}
+}

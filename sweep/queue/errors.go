@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/nats-io/nats.go"
@@ -33,20 +34,26 @@ func unreachable(err error) bool {
 }
 
 // connectError says what is wrong and what to do.
-func connectError(url string, err error) error {
-	url = withoutSecrets(url)
+func (c *Connection) connectError(err error) error {
 	text := err.Error()
 	hint := ""
 	dns := new(net.DNSError)
 	switch {
 	case errors.As(err, &dns):
-		return fmt.Errorf("queue %s: the name %q cannot be resolved; check it, or the name server of this machine", url, dns.Name)
+		return fmt.Errorf("queue %s: the name %q cannot be resolved; check it, or the name server of this machine", c.url, dns.Name)
 	case errors.Is(err, nats.ErrNoServers), strings.Contains(text, "connection refused"):
 		hint = "no server answers there; start one with JetStream (nats-server -js), or check host and port"
 	case refusesCredentials(err), strings.Contains(strings.ToLower(text), "authorization violation"):
-		hint = "the server refuses these credentials; give them in the environment: NATS_CREDS, NATS_NKEY, NATS_USER and NATS_PASSWORD, or NATS_TOKEN"
-	case errors.Is(err, nats.ErrSecureConnWanted):
+		hint = "the server refuses the credentials of " + strings.Join(c.given, ", ")
+		if len(c.given) == 0 {
+			hint = "the server wants credentials; give them in the environment: NATS_CREDS, NATS_NKEY, NATS_USER and NATS_PASSWORD, or NATS_TOKEN"
+		}
+	case slices.Contains(c.given, "NATS_CREDS") && strings.Contains(text, "signing nonce"):
+		hint = "the file of NATS_CREDS does not hold the seed of a user"
+	case errors.Is(err, nats.ErrSecureConnWanted) && strings.HasPrefix(strings.ToLower(c.url), "tls:"):
 		hint = "the server has no TLS; use nats:// in place of tls://"
+	case errors.Is(err, nats.ErrSecureConnWanted):
+		hint = "NATS_CA and NATS_CERT ask for TLS, and the server has none; unset them, or give the server a certificate"
 	case errors.Is(err, nats.ErrSecureConnRequired):
 		hint = "the server wants TLS; use tls:// in place of nats://"
 	case strings.Contains(text, "tls: first record does not look like a TLS handshake"):
@@ -56,9 +63,9 @@ func connectError(url string, err error) error {
 	case errors.Is(err, nats.ErrTimeout), strings.Contains(text, "i/o timeout"):
 		hint = "nothing answers in time; check host, port and firewalls"
 	default:
-		return fmt.Errorf("queue %s: %w", url, err)
+		return fmt.Errorf("queue %s: %w", c.url, err)
 	}
-	return fmt.Errorf("queue %s: %s (%w)", url, hint, err)
+	return fmt.Errorf("queue %s: %s (%w)", c.url, hint, err)
 }
 
 // failsTLS reports whether client and server do not agree about TLS.
@@ -82,6 +89,9 @@ type RefusedError struct {
 
 // Error says which permission is missing.
 func (e *RefusedError) Error() string {
+	if stream, ok := strings.CutPrefix(e.Subject, "$JS.API.STREAM.CREATE."); ok {
+		return fmt.Sprintf("queue: the stream %s is not there, and this user may not make it; let a user who may make streams use the namespace once, as docs/queue.md says, such as with: servegrid worker --idle-exit 1s", stream)
+	}
 	if inbox, ok := strings.CutPrefix(e.Subject, "_INBOX_servegrid-"); ok {
 		namespace, _, _ := strings.Cut(inbox, ".")
 		return fmt.Sprintf("queue: this user may not use namespace %s: he may not %s to %s; docs/queue.md lists the permissions that a namespace needs", namespace, e.Action, e.Subject)

@@ -723,6 +723,51 @@ func TestDrainOnTheWay(t *testing.T) {
 	}
 }
 
+// A worker that is told to end while the server is away does not wait for it longer than a moment after the grace period.
+func TestWorkerEndsWithoutServer(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	conn := s.connect("a")
+	ctx, stop := context.WithCancel(t.Context())
+	var begun atomic.Int32
+	away := make(chan struct{})
+	told := make(chan string, 100)
+	end := startWorker(t, s.connect("a"), func(o *WorkerOptions) {
+		o.Jobs, o.Notice = 2, func(text string) { told <- text }
+		o.Simulate = before(func(ctx context.Context, _ sweep.Job) error {
+			if begun.Add(1) == 2 { // one ends after the server does, the other never
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			<-away
+			return nil
+		})
+	})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = testSweep{t: t, conn: conn, dir: t.TempDir()}.run(ctx, testPoints(t, 2))
+	}()
+	waitFor(t, "both points", func() bool { return begun.Load() == 2 })
+	s.stop()
+	close(away)
+	began := time.Now()
+	if out := end(); out.Finished != 0 || out.Returned != 0 || out.Left != 2 || time.Since(began) > leastLast+10*time.Second {
+		t.Errorf("%+v after %s", out, time.Since(began))
+	}
+	close(told)
+	waits := false
+	for text := range told {
+		waits = waits || strings.HasPrefix(text, "waiting up to 5s for the server")
+	}
+	if !waits {
+		t.Error("nobody was told that the worker waits for the server")
+	}
+	s.start()
+	stop()
+	<-done
+}
+
 // Points that a worker took ahead, behind one that takes long, go to a worker that has nothing to do.
 func TestAheadGoesBack(t *testing.T) {
 	t.Parallel()

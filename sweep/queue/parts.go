@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 	"time"
@@ -24,8 +25,12 @@ const (
 	partBytes = 512 << 10
 	// partsSending bounds the parts on their way.
 	partsSending = 4
-	// lastParts is how long a worker that ends goes on to send what it finished.
+	// lastParts is how long a worker that ends by itself goes on to send what it finished. One that is told to end has the rest of
+	// the grace period, and leastLast when that is over.
 	lastParts = 30 * time.Second
+	leastLast = 5 * time.Second
+	// quietLast is how long that may take until people are told.
+	quietLast = time.Second
 )
 
 // partSender gathers finished points, sends them and then acknowledges them.
@@ -38,6 +43,7 @@ type partSender struct {
 	stop    context.CancelFunc
 	sent    int // parts so far, which name the next one
 	full    bool
+	last    time.Duration // how long to go on at the end
 }
 
 func newPartSender(w *worker) *partSender {
@@ -46,8 +52,11 @@ func newPartSender(w *worker) *partSender {
 	return s
 }
 
-// finish sends what is left; no point may follow.
-func (s *partSender) finish() { close(s.in) }
+// finish sends what is left, for so long at most; no point may follow.
+func (s *partSender) finish(most time.Duration) {
+	s.last = most
+	close(s.in)
+}
 
 // run gathers points by sweep until finish.
 func (s *partSender) run() {
@@ -60,10 +69,7 @@ func (s *partSender) run() {
 		select {
 		case t, ok := <-s.in:
 			if !ok {
-				s.flush(gathered)
-				last := time.AfterFunc(lastParts, s.stop)
-				s.sending.Wait()
-				last.Stop()
+				s.sendLast(gathered)
 				return
 			}
 			if len(gathered) == 0 {
@@ -85,6 +91,17 @@ func (s *partSender) run() {
 			}
 		}
 	}
+}
+
+// sendLast sends what is left, until that takes too long.
+func (s *partSender) sendLast(gathered map[string][]*task) {
+	told := time.AfterFunc(quietLast, func() {
+		s.w.opt.Notice(fmt.Sprintf("waiting up to %s for the server to take what is finished", s.last.Round(time.Second)))
+	})
+	defer told.Stop()
+	defer time.AfterFunc(s.last, s.stop).Stop()
+	s.flush(gathered)
+	s.sending.Wait()
 }
 
 func (s *partSender) flush(gathered map[string][]*task) {

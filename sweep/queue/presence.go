@@ -17,13 +17,14 @@ import (
 // leaveTime bounds how long a worker that ends tries to say so.
 const leaveTime = 2 * time.Second
 
+// firstWord is when a worker says for the second time what it does, since the first time it does nothing yet.
+const firstWord = time.Second
+
 // bePresent says again and again that a worker is there, until the context ends; then that it is not. That it cannot say so is no
 // reason to stop: who is silent counts as gone after a while.
 func (c *Connection) bePresent(ctx context.Context, name string, say func() wire.Presence) {
 	subject := "$KV." + c.workersBucket() + "." + versionToken(thisVersion) + "." + name
-	tick := time.NewTicker(presenceTTL / 3)
-	defer tick.Stop()
-	for {
+	for wait := firstWord; ; wait = presenceTTL / 3 {
 		text, err := json.Marshal(say())
 		if err != nil {
 			return
@@ -40,7 +41,7 @@ func (c *Connection) bePresent(ctx context.Context, name string, say func() wire
 				stop()
 			}
 			return
-		case <-tick.C:
+		case <-time.After(wait):
 		}
 	}
 }

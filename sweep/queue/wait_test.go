@@ -75,7 +75,7 @@ func TestPrepareWaits(t *testing.T) {
 func TestShutOut(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(o *server.Options) { o.Username, o.Password = "me", "secret-one" })
-	s.shutsOut([]string{"NATS_USER=me", "NATS_PASSWORD=secret-one"}, "refuses these credentials",
+	s.shutsOut([]string{"NATS_USER=me", "NATS_PASSWORD=secret-one"}, "refuses the credentials of NATS_USER and NATS_PASSWORD (",
 		func() { s.opts.Password = "secret-two" }, func() { s.opts.Password = "secret-one" })
 }
 

@@ -58,8 +58,9 @@ type Simulation func(ctx context.Context, job sweep.Job, kinds []string, write f
 
 // WorkerOutcome is what a worker did.
 type WorkerOutcome struct {
-	// Finished is how many rows it sent, Returned how many points it gave back.
-	Finished, Returned int
+	// Finished is how many rows it sent, Returned how many points it gave back, and Left how many it could not give back since the
+	// server was away: others get them once the worker was silent for AckWait.
+	Finished, Returned, Left int
 }
 
 const (
@@ -223,7 +224,9 @@ func (w *worker) run(ctx context.Context) (WorkerOutcome, error) {
 	w.drain(stop)
 	endBackground()
 	others.Wait()
-	_ = w.conn.nc.FlushTimeout(requestTimeout) // acknowledgements that are lost cost a repetition
+	if w.conn.nc.IsConnected() {
+		_ = w.conn.nc.FlushTimeout(leastLast) // acknowledgements that are lost cost a repetition
+	}
 	refused := new(RefusedError)
 	if cause := context.Cause(pulling); errors.As(cause, &refused) {
 		return w.outcome, cause
@@ -367,24 +370,27 @@ func (w *worker) take(m *nats.Msg, late bool) {
 }
 
 // drain ends the worker. Once it was told to end, points that have not begun go back, and those that run may finish within the
-// grace period; before, all that were taken are finished.
+// grace period, in which the server must also take what is finished; before, all that were taken are finished.
 func (w *worker) drain(stop context.CancelFunc) {
 	finished := make(chan struct{})
 	go func() {
 		w.points.Wait()
 		close(finished)
 	}()
+	last := lastParts
 	select {
 	case <-finished:
 	case <-w.drained:
+		end := time.Now().Add(w.opt.Grace)
 		select {
 		case <-finished:
 		case <-time.After(w.opt.Grace):
 			stop()
 			<-finished
 		}
+		last = max(time.Until(end), leastLast)
 	}
-	w.parts.finish()
+	w.parts.finish(last)
 }
 
 // keepAlive tells the server again and again that the points that are held are being worked on.
@@ -464,10 +470,13 @@ func (w *worker) settled(t *task, how Settled) {
 	w.mu.Lock()
 	delete(w.held, t)
 	w.idleFrom = time.Now()
-	if how == SettledReturned {
-		w.outcome.Returned++
-	} else {
+	switch {
+	case how != SettledReturned:
 		w.outcome.Finished++
+	case w.conn.nc.IsConnected():
+		w.outcome.Returned++
+	default:
+		w.outcome.Left++
 	}
 	w.mu.Unlock()
 	w.signalRoom()
