@@ -84,7 +84,12 @@ const testAckWait = 600 * time.Millisecond
 
 func (s *testServer) connectOnly(namespace string, env ...string) *Connection {
 	s.t.Helper()
-	c, err := Connect(s.t.Context(), ConnectOptions{URL: s.url(namespace), Getenv: environment(env...)})
+	return s.connectNotified(namespace, nil, env...)
+}
+
+func (s *testServer) connectNotified(namespace string, notice func(string), env ...string) *Connection {
+	s.t.Helper()
+	c, err := Connect(s.t.Context(), ConnectOptions{URL: s.url(namespace), Getenv: environment(env...), Notice: notice})
 	if err != nil {
 		s.t.Fatal(err)
 	}

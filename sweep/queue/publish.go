@@ -68,8 +68,13 @@ func (c *Connection) publish(ctx context.Context, m *nats.Msg, delayed func(erro
 	const patience = 3
 	wait, silent := leastRetry, 0
 	for {
+		if err := c.awaitConnected(ctx); err != nil {
+			return err
+		}
 		err := c.ask(ctx, func(ctx context.Context) error {
-			_, err := c.js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
+			lossy, done := c.untilLost(ctx) // a receipt that is lost with the connection would be waited for in vain
+			defer done()
+			_, err := c.js.PublishMsg(lossy, m, jetstream.WithRetryAttempts(0))
 			return err
 		})
 		if err == nil || ctx.Err() != nil {

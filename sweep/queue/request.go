@@ -35,6 +35,8 @@ const (
 	heartbeat = fetchTime / 4
 	// lastStatus is how late a server may be to say that the time of a request is over.
 	lastStatus = time.Second
+	// lastMessages is how long nothing may come of what the server sent before it heard that a request has ended.
+	lastMessages = 5 * time.Second
 	// maxStatuses bounds what the server says during a request besides its messages.
 	maxStatuses = 16
 )
@@ -58,6 +60,11 @@ func (c *Connection) request(stream, consumer string, n int, lasts time.Duration
 	c.mu.Lock()
 	lost := c.lost
 	c.mu.Unlock()
+	select {
+	case <-lost: // or it is back, and we hear of that in a moment
+		return nil, nats.ErrDisconnected
+	default:
+	}
 	inbox := c.nc.NewInbox()
 	if r.sub, err = c.nc.ChanSubscribe(inbox, r.in); err != nil {
 		return nil, err
@@ -95,7 +102,7 @@ func (r *request) run(n int, silence time.Duration, lost <-chan struct{}) {
 		select {
 		case m, ok := <-r.in:
 			if !ok {
-				if r.nc.IsClosed() {
+				if r.err == nil && r.nc.IsClosed() {
 					r.err = nats.ErrConnectionClosed
 				}
 				return
@@ -113,14 +120,24 @@ func (r *request) run(n int, silence time.Duration, lost <-chan struct{}) {
 			continue
 		case <-ended:
 		case <-quiet.C:
+			if ended == nil {
+				r.stop()
+				continue
+			}
 			r.err = jetstream.ErrNoHeartbeat
 		case <-lost:
 			r.err = nats.ErrDisconnected
-			return
+			// The server that has the request is gone, or it is the next one already and we hear late of the last.
+			if lost = nil; !r.nc.IsConnected() {
+				r.stop()
+				continue
+			}
 		}
 		// The server forgets the request when nobody listens to its answers, and what it sent before that is still listened to.
-		if ended = nil; r.sub.Drain() != nil {
-			return
+		ended, silence = nil, lastMessages
+		quiet.Reset(silence)
+		if r.sub.Drain() != nil {
+			r.stop()
 		}
 	}
 }
@@ -133,9 +150,9 @@ const (
 	statusNoResponders = "503"
 )
 
-// statusOf is the status of a message that the server itself sent; empty for those of the stream.
+// statusOf is the status of a message that the server itself sent; empty for those of the stream, which it wants acknowledged.
 func statusOf(m *nats.Msg) string {
-	if len(m.Data) > 0 {
+	if m.Reply != "" {
 		return ""
 	}
 	return m.Header.Get("Status")

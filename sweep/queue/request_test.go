@@ -120,3 +120,36 @@ func TestRequestLosesNothing(t *testing.T) {
 		}
 	}
 }
+
+// Nothing is lost either while people are still being told that the connection was lost that is back already.
+func TestRequestAfterLoss(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	conn := s.connectFor("a", Limits{AckWait: time.Hour})
+	const points = 2000
+	publish(t, conn, points)
+	slow := s.connectNotified("a", func(string) { time.Sleep(300 * time.Millisecond) })
+	if err := slow.nc.ForceReconnect(); err != nil {
+		t.Fatal(err)
+	}
+	received := 0
+	for end := time.Now().Add(15 * time.Second); received < points && time.Now().Before(end); {
+		r, err := slow.request(conn.pointsStream(), workersConsumer(thisVersion), 10, 10*time.Second)
+		if err != nil {
+			pause(t.Context(), time.Millisecond)
+			continue
+		}
+		for m := range r.messages {
+			received++
+			if err := m.Ack(); err != nil {
+				t.Error(err)
+			}
+			if received == points {
+				r.end()
+			}
+		}
+	}
+	if received < points {
+		t.Errorf("%d of %d messages came", received, points)
+	}
+}

@@ -167,8 +167,9 @@ type worker struct {
 	held map[*task]struct{}
 	// room is signalled when a point is not held any more or waits only for its row to be sent.
 	room chan struct{}
-	// drained is closed when the worker is told to end.
+	// drained is closed when the worker is told to end; toldAt is then set.
 	drained  <-chan struct{}
+	toldAt   time.Time
 	open     int // held points that are not finished
 	received int
 	// restFor is how long the worker rests after its last failure, and until when.
@@ -199,7 +200,12 @@ func (w *worker) run(ctx context.Context) (WorkerOutcome, error) {
 	w.opt.Observer.WorkerStarted(w.opt.Jobs)
 	pulling, failed := context.WithCancelCause(ctx)
 	defer failed(nil)
-	w.failed, w.drained = failed, pulling.Done()
+	drained := make(chan struct{})
+	w.failed, w.drained = failed, drained
+	defer context.AfterFunc(pulling, func() {
+		w.toldAt = time.Now()
+		close(drained)
+	})()
 	var stop context.CancelFunc
 	w.simulating, stop = context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -306,7 +312,11 @@ func (w *worker) fetch(ctx context.Context, want int) bool {
 	}
 	w.mu.Lock()
 	w.endFetch = r.end
+	failed := time.Now().Before(w.restUntil) // since the last look
 	w.mu.Unlock()
+	if failed {
+		r.end()
+	}
 	defer context.AfterFunc(ctx, r.end)()
 	for m := range r.messages {
 		w.take(m, ctx.Err() != nil || r.hasEnded())
@@ -381,10 +391,10 @@ func (w *worker) drain(stop context.CancelFunc) {
 	select {
 	case <-finished:
 	case <-w.drained:
-		end := time.Now().Add(w.opt.Grace)
+		end := w.toldAt.Add(w.opt.Grace)
 		select {
 		case <-finished:
-		case <-time.After(w.opt.Grace):
+		case <-time.After(time.Until(end)):
 			stop()
 			<-finished
 		}
