@@ -94,7 +94,7 @@ type Execution struct {
 	// StopWhenSLALost ends the simulation of a point as soon as it can no longer keep the SLA; the row then says so and has
 	// no figures.
 	StopWhenSLALost bool `json:"stop_when_sla_lost"`
-	// MaxMemory bounds the memory of all points that run at once, such as 8GiB; 0 means no limit.
+	// MaxMemory bounds the memory of all points that run at once, such as 8GiB; 0 means three quarters of what is free.
 	MaxMemory Bytes `json:"max_memory"`
 }
 
@@ -156,7 +156,7 @@ func (j *Jobs) fromSpec(v any) string {
 	return ""
 }
 
-// Bytes is an amount of memory; 0 means no limit.
+// Bytes is an amount of memory. What 0 means is said where it is used.
 type Bytes int64
 
 // ParseBytes reads a size such as 512MiB, 8GiB or 8GB.
@@ -175,7 +175,7 @@ func ParseBytes(text string) (Bytes, error) {
 }
 
 func (b *Bytes) fromSpec(v any) string {
-	const allowed = "give a size such as 512MiB, 8GiB or 8GB, or 0 for no limit"
+	const allowed = "give a size such as 512MiB, 8GiB or 8GB, or 0"
 	if v == int64(0) {
 		*b = 0
 		return ""

@@ -559,3 +559,16 @@ func (w *schemaWriter) bundle(prefix string) any {
 	})
 	return object{"type": "object", "properties": properties, "additionalProperties": false}
 }
+
+// What 0 means is for the one to say who asks for a size.
+func TestParseBytes(t *testing.T) {
+	for text, want := range map[string]Bytes{"0": 0, "512MiB": 512 << 20, "8GB": 8e9, "1.5 KiB": 1536} {
+		if got, err := ParseBytes(text); got != want || err != nil {
+			t.Errorf("%s: %d, %v; want %d", text, got, err, want)
+		}
+	}
+	const want = `"8" is not allowed; give a size such as 512MiB, 8GiB or 8GB, or 0`
+	if _, err := ParseBytes("8"); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}

@@ -37,7 +37,9 @@ func ParseShard(text string, lookup func(name string) (string, bool)) (gridspec.
 	}
 	switch {
 	case index == AutoShard:
-		s, err = environmentShard(s.Count, lookup)
+		if s, err = environmentShard(s.Count, lookup); err != nil {
+			return gridspec.Shard{}, fmt.Errorf("%s: %w", text, err)
+		}
 	case !both:
 		return gridspec.Shard{}, fmt.Errorf("%q is no shard; give the shard and their number, such as 3/8, or auto or auto/8 in an array job", text)
 	default:
@@ -79,21 +81,21 @@ func environmentShard(count int, lookup func(string) (string, bool)) (gridspec.S
 	_, kubernetes := lookup(completionIndex)
 	switch {
 	case slurm && kubernetes:
-		return gridspec.Shard{}, fmt.Errorf("auto: %s and %s are both set; give the shard itself, such as 3/8, or unset one of them", slurmTask, completionIndex)
+		return gridspec.Shard{}, fmt.Errorf("%s and %s are both set; give the shard itself, such as 3/8, or unset one of them", slurmTask, completionIndex)
 	case slurm && count > 0:
 		return slurmTaskOf(count, lookup)
 	case slurm:
 		return slurmArray(lookup)
 	case kubernetes && count == 0:
-		return gridspec.Shard{}, fmt.Errorf("auto: %s does not say how many shards there are; give the job's completions, such as auto/8", completionIndex)
+		return gridspec.Shard{}, fmt.Errorf("%s does not say how many shards there are; give the job's completions, such as auto/8", completionIndex)
 	case kubernetes:
 		index, err := variable(completionIndex, lookup)
 		if err == nil && index >= count {
-			err = fmt.Errorf("auto/%d: %s is %d, and the last of %d is %d; give the job's completions", count, completionIndex, index, count, count-1)
+			err = fmt.Errorf("%s is %d, and the last of %d is %d; give the job's completions", completionIndex, index, count, count-1)
 		}
 		return gridspec.Shard{Index: index + 1, Count: count}, err
 	}
-	return gridspec.Shard{}, fmt.Errorf("auto: neither %s (a Slurm array job) nor %s (an Indexed Job of Kubernetes) is set; give the shard itself, such as 3/8", slurmTask, completionIndex)
+	return gridspec.Shard{}, fmt.Errorf("neither %s (a Slurm array job) nor %s (an Indexed Job of Kubernetes) is set; give the shard itself, such as 3/8", slurmTask, completionIndex)
 }
 
 // slurmTaskOf is the shard with the ID of this task.
@@ -112,7 +114,7 @@ func slurmTaskOf(count int, lookup func(string) (string, bool)) (gridspec.Shard,
 		}
 	}
 	if task < 1 || task > count {
-		return gridspec.Shard{}, fmt.Errorf("auto/%d: the IDs of the array's tasks are the shards, so they must be 1 to %d; submit it with --array=1-%d, or with some of these", count, count, count)
+		return gridspec.Shard{}, fmt.Errorf("the IDs of the array's tasks are the shards, so they must be 1 to %d; submit it with --array=1-%d, or with some of these", count, count)
 	}
 	return gridspec.Shard{Index: task, Count: count}, nil
 }
@@ -139,7 +141,7 @@ func slurmArray(lookup func(string) (string, bool)) (gridspec.Shard, error) {
 		return gridspec.Shard{}, err
 	}
 	if first > 1 || step != 1 || last-first+1 != count || task < first || task > last {
-		return gridspec.Shard{}, fmt.Errorf("auto: task %d of the array %d-%d with step %d and %d tasks: which part of all shards these are cannot be told; "+
+		return gridspec.Shard{}, fmt.Errorf("task %d of the array %d-%d with step %d and %d tasks: which part of all shards these are cannot be told; "+
 			"submit all of them with --array=1-N, or say how many shards there are with auto/N, whose tasks may be any of 1 to N", task, first, last, step, count)
 	}
 	return gridspec.Shard{Index: task - first + 1, Count: count}, nil
@@ -149,11 +151,11 @@ func slurmArray(lookup func(string) (string, bool)) (gridspec.Shard, error) {
 func variable(name string, lookup func(string) (string, bool)) (int, error) {
 	text, set := lookup(name)
 	if !set {
-		return 0, fmt.Errorf("auto: %s is not set; set it, or say how many shards there are with auto/N", name)
+		return 0, fmt.Errorf("%s is not set; set it, or say how many shards there are with auto/N", name)
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 || n > maxShards {
-		return 0, fmt.Errorf("auto: %s is %q, which is no number from 0 to %d; give the shard itself, such as 3/8", name, text, maxShards)
+		return 0, fmt.Errorf("%s is %q, which is no number from 0 to %d; give the shard itself, such as 3/8", name, text, maxShards)
 	}
 	return n, nil
 }
@@ -232,6 +234,18 @@ func foldersAt(path string) ([]string, error) {
 		found = append(found, below...)
 	}
 	return found, nil
+}
+
+// OverlappingShards finds two of some shards that have points in common, as shard 1 of 2 and shard 3 of 4 have; false when no two do.
+func OverlappingShards(shards []gridspec.Shard) (a, b gridspec.Shard, overlap bool) {
+	for i, b := range shards {
+		for _, a := range shards[:i] {
+			if a.Count != b.Count && (a.Index-b.Index)%commonDivisor(a.Count, b.Count) == 0 {
+				return a, b, true
+			}
+		}
+	}
+	return gridspec.Shard{}, gridspec.Shard{}, false
 }
 
 // maxResidues bounds the least common multiple of numbers of shards that are looked at together.

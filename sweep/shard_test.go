@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,7 +47,7 @@ func TestParseShard(t *testing.T) {
 		{"auto", slurm("9", "1", "8", "1", "8"), gridspec.Shard{}, "task 9 of the array 1-8"},
 		{"auto", slurm("x", "1", "8", "1", "8"), gridspec.Shard{}, `SLURM_ARRAY_TASK_ID is "x", which is no number`},
 		{"auto", map[string]string{slurmTask: "2"}, gridspec.Shard{}, "SLURM_ARRAY_TASK_COUNT is not set"},
-		{"auto", nil, gridspec.Shard{}, "neither SLURM_ARRAY_TASK_ID (a Slurm array job) nor JOB_COMPLETION_INDEX"},
+		{"auto", nil, gridspec.Shard{}, "auto: neither SLURM_ARRAY_TASK_ID (a Slurm array job) nor JOB_COMPLETION_INDEX"},
 		{"auto", index("0"), gridspec.Shard{}, "give the job's completions, such as auto/8"},
 
 		{"auto/8", slurm("3", "3", "3", "1", "1"), gridspec.Shard{Index: 3, Count: 8}, ""},
@@ -57,7 +58,8 @@ func TestParseShard(t *testing.T) {
 		{"auto/8", index("0"), gridspec.Shard{Index: 1, Count: 8}, ""},
 		{"auto/8", index("7"), gridspec.Shard{Index: 8, Count: 8}, ""},
 		{"auto/8", index("8"), gridspec.Shard{}, "JOB_COMPLETION_INDEX is 8, and the last of 8 is 7"},
-		{"auto/8", index("-1"), gridspec.Shard{}, `JOB_COMPLETION_INDEX is "-1"`},
+		{"auto/8", index("-1"), gridspec.Shard{}, `auto/8: JOB_COMPLETION_INDEX is "-1"`},
+		{"auto/8", nil, gridspec.Shard{}, "auto/8: neither SLURM_ARRAY_TASK_ID"},
 		{"auto/8", map[string]string{slurmTask: "1", completionIndex: "1"}, gridspec.Shard{}, "are both set"},
 		{"auto/x", index("1"), gridspec.Shard{}, `its number of shards "x"`},
 	} {
@@ -137,6 +139,33 @@ func TestMissingShardsOfSeveralCuts(t *testing.T) {
 		}
 		if diff := cmp.Diff(tt.missing, missing); diff != "" {
 			t.Errorf("%v: (-want +got)\n%s", tt.folders, diff)
+		}
+	}
+}
+
+// Shards of different cuts have points in common when a remainder of both numbers can be the same.
+func TestOverlappingShards(t *testing.T) {
+	for _, tt := range []struct{ shards, want string }{
+		{"1/2 2/4 3/4 4/4", "1/2 3/4 true"},
+		{"1/2 2/4 4/4", "0/0 0/0 false"},
+		{"1/3 2/3 3/3", "0/0 0/0 false"},
+		{"1/2 1/2", "0/0 0/0 false"},
+		{"1/1 3/4", "1/1 3/4 true"},
+		{"2/2 1/3", "2/2 1/3 true"},
+		{"6/6 4/4 2/4", "6/6 4/4 true"},
+		{"", "0/0 0/0 false"},
+	} {
+		var shards []gridspec.Shard
+		for _, text := range strings.Fields(tt.shards) {
+			s, err := ParseShard(text, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			shards = append(shards, s)
+		}
+		a, b, overlap := OverlappingShards(shards)
+		if got := fmt.Sprint(a, b, overlap); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.shards, got, tt.want)
 		}
 	}
 }

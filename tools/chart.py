@@ -35,9 +35,12 @@ import time
 import urllib.request
 import zipfile
 
-import jsonschema
-import kubernetes_validate.utils
-import yaml
+try:
+    import jsonschema
+    import kubernetes_validate.utils
+    import yaml
+except ModuleNotFoundError as missing:
+    sys.exit(f"{missing}: install what this needs with " + " && ".join(line.strip() for line in __doc__.splitlines() if line.startswith("    pip ")))
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CHART = ROOT / "deploy/helm/servegrid"

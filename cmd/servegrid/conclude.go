@@ -207,6 +207,9 @@ func (j *sweepJob) print(out sweep.Outcome, t *results.Table) error {
 	if c.Left > 0 {
 		counts += fmt.Sprintf("; %d left", c.Left)
 	}
+	if j.merged > 0 {
+		counts += "; from " + plural(j.merged, "folder")
+	}
 	return printText(w, "%s\nResults: %s\nReport:  %s\n", counts, j.shown(sweep.ResultsFile), j.shown(reportFile))
 }
 

@@ -125,7 +125,9 @@ func (f *mergeFlags) merge(ctx context.Context, job *sweepJob, folders []string)
 		return err
 	}
 	opt, objective := job.options(), newProgress(job.state, &f.sweepFlags, job.objectives()).objective
-	status := telemetry.NewStatusFile(opt.Dir, statusOf(job.spec.Name), objective, job.state.now)
+	about := statusOf(job.spec.Name)
+	about.MergedFolders, job.merged = len(folders), len(folders)
+	status := telemetry.NewStatusFile(opt.Dir, about, objective, job.state.now)
 	opt.Observer = status
 	merged, err := sweep.Merge(ctx, folders, points, opt)
 	if err != nil {
@@ -150,7 +152,7 @@ func (f *mergeFlags) merge(ctx context.Context, job *sweepJob, folders []string)
 	if exit := new(exitError); err != nil && !errors.As(err, &exit) || merged.Missing == 0 || f.allowMissing {
 		return err
 	}
-	return missingError(err, job, folders, merged.Missing)
+	return f.missingError(err, job, folders, merged.Missing)
 }
 
 // job is the sweep whose results are merged.
@@ -185,18 +187,14 @@ func (f *mergeFlags) commonSpec(st *state, folders []string) (*gridspec.Spec, st
 		if !isFile(path) {
 			continue
 		}
-		spec, err := gridspec.Load(gridspec.Source{Path: path, Files: st.fileSystem()})
-		if err != nil {
-			return nil, "", err
-		}
-		resolved, err := spec.Resolved(f.output)
+		spec, resolved, err := f.folderSpec(st, path)
 		if err != nil {
 			return nil, "", err
 		}
 		if first == nil {
-			first, firstPath, text = spec, path, string(resolved)
+			first, firstPath, text = spec, path, resolved
 		}
-		if string(resolved) != text {
+		if resolved != text {
 			return nil, "", fmt.Errorf("the folders have different specs, such as %s and %s; say with --spec which one the merged results are for", firstPath, path)
 		}
 	}
@@ -204,6 +202,23 @@ func (f *mergeFlags) commonSpec(st *state, folders []string) (*gridspec.Spec, st
 		return nil, "", fmt.Errorf("none of the folders has a %s; give the spec with --spec", specFile)
 	}
 	return first, firstPath, nil
+}
+
+// folderSpec loads the spec of a folder. Text is what it would be in the merged folder.
+func (f *mergeFlags) folderSpec(st *state, path string) (spec *gridspec.Spec, text string, err error) {
+	if spec, err = gridspec.Load(gridspec.Source{Path: path, Files: st.fileSystem()}); err != nil {
+		return nil, "", err
+	}
+	resolved, err := spec.Resolved(f.output)
+	return spec, string(resolved), err
+}
+
+// otherSpecs lists the folders whose spec is known not to be the job's.
+func (f *mergeFlags) otherSpecs(job *sweepJob, folders []string) []string {
+	return slices.DeleteFunc(slices.Clone(folders), func(dir string) bool {
+		_, text, err := f.folderSpec(job.state, filepath.Join(dir, specFile))
+		return err != nil || text == string(job.resolved)
+	})
 }
 
 // mergeNotes says what was special about the folders; quiet, what somebody should look at.
@@ -226,25 +241,34 @@ func mergeNotes(m *sweep.Merged, quiet bool) []string {
 	return notes
 }
 
-// maxNamed bounds how many shards a message names.
+// maxNamed bounds how many folders a message names.
 const maxNamed = 20
 
+// someNames lists names, not more than a message can hold.
+func someNames(names []string) string {
+	some := slices.Clone(names[:min(len(names), maxNamed)])
+	if more := len(names) - len(some); more > 0 {
+		some = append(some, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(some, ", ")
+}
+
 // missingError says which points are missing, and what simulates them. Other is what else is wrong.
-func missingError(other error, job *sweepJob, folders []string, missing int) error {
+func (f *mergeFlags) missingError(other error, job *sweepJob, folders []string, missing int) error {
 	spec := job.specPath
-	if filepath.Base(spec) == specFile {
+	if filepath.Base(spec) == specFile || len(f.set) > 0 {
 		spec = job.shown(specFile)
 	}
 	text := fmt.Sprintf("%s of the spec missing", plural(missing, "point"))
-	if shards := sweep.MissingShards(folders); len(shards) > 0 {
-		var names []string
-		for _, s := range shards[:min(len(shards), maxNamed)] {
-			names = append(names, sweep.ShardFolder(s))
-		}
-		if more := len(shards) - len(names); more > 0 {
-			names = append(names, fmt.Sprintf("%d more", more))
-		}
-		text += " (not there: " + strings.Join(names, ", ") + ")"
+	var absent []string
+	for _, s := range sweep.MissingShards(folders) {
+		absent = append(absent, sweep.ShardFolder(s))
+	}
+	if len(absent) > 0 {
+		text += " (not there: " + someNames(absent) + ")"
+	}
+	if others := f.otherSpecs(job, folders); len(others) > 0 {
+		text += " (made from another spec: " + someNames(others) + ")"
 	}
 	err := fmt.Errorf("%s; servegrid sweep %s --output %s simulates them here, --allow-missing takes the rest as it is", text, spec, job.shown())
 	code := exitSomeFailed

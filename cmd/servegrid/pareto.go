@@ -15,6 +15,7 @@ import (
 	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/simcore/files"
 	"github.com/servegrid/servegrid/sweep"
+	"github.com/servegrid/servegrid/sweep/storage"
 )
 
 // analysisFlags choose what is best in a results file.
@@ -207,6 +208,9 @@ func shardsError(folder string) error {
 // refuseURL refuses an output at a URL for what is written to this machine only.
 func refuseURL(flag, path string) error {
 	if !files.IsURL(path) {
+		if err := storage.CheckPath(path); err != nil {
+			return fmt.Errorf("%s: %w", flag, err)
+		}
 		return nil
 	}
 	return fmt.Errorf("%s: %s is a URL, and this is written to this machine; give a path, and copy the file from there", flag, files.Shown(path))

@@ -121,7 +121,7 @@ func (st *state) localResults(ctx context.Context, arg string, opt storage.PullO
 		path, point, isPoint = strings.Cut(arg, "#")
 	}
 	if !files.IsURL(path) {
-		return arg, nil
+		return arg, storage.CheckPath(path)
 	}
 	local, err := st.places.open().PullResults(ctx, path, opt)
 	if isPoint {

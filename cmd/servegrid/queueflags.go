@@ -87,6 +87,14 @@ func (f *queueFlags) check() error {
 		_, err := f.limits()
 		errs = append(errs, err)
 	}
+	switch f.queue {
+	case "":
+	case queueEmbedded:
+		errs = append(errs, queue.CheckServer())
+	default:
+		_, err := queue.NamespaceOf(f.queue)
+		errs = append(errs, err)
+	}
 	return errors.Join(errs...)
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,9 @@ type remoteResults struct {
 
 // withResults runs a sweep whose output folder may be at a URL. It then works in a scratch folder.
 func (j *sweepJob) withResults(ctx context.Context, run func() error) (err error) {
+	if err := storage.CheckPath(cmp.Or(j.flags.output, j.spec.Output.Dir)); err != nil {
+		return fmt.Errorf("output folder %w", err)
+	}
 	if err := j.state.places.open().AllowedFolder(j.dir); err != nil {
 		if link := new(fs.PathError); errors.As(err, &link) && link.Path != j.dir {
 			return fmt.Errorf("output folder %s: %s in it %w", files.Shown(j.dir), link.Path, files.Cause(err))
@@ -47,6 +51,11 @@ func (j *sweepJob) withResults(ctx context.Context, run func() error) (err error
 	defer func() { err = errors.Join(err, opened.Close()) }()
 	j.remote = &remoteResults{opened, context.WithoutCancel(ctx)}
 	j.dir = opened.Dir()
+	if opened.Fleeting() && !j.flags.dryRun {
+		if err := printText(j.state.stderr, "note: what is in mem:// is gone when this program ends; give --output a folder or another URL to keep the results\n"); err != nil {
+			return err
+		}
+	}
 	for _, name := range opened.SetAside() {
 		j.notes = append(j.notes, "set aside: "+name)
 	}

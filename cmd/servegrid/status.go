@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/servegrid/servegrid/results"
 	"github.com/servegrid/servegrid/simcore/files"
 	"github.com/servegrid/servegrid/sweep"
 	"github.com/servegrid/servegrid/sweep/queue"
@@ -44,8 +45,8 @@ a URL it knows how the last sweep ended there: who runs one looks at the folder 
 it says which points wait in a queue, for which simulator version, who works on them, and what is wrong. It only reads, and
 works while a sweep runs.
 
-Exit codes: 0 every sweep is complete or runs, 1 points failed, shards or points are missing, a sweep ended early or its state
-is unknown, 2 the input was refused.`,
+Exit codes: 0 every sweep is complete or runs, 1 points failed, shards or points are missing, shards are of different specs, a
+sweep ended early or its state is unknown, 2 the input was refused, 75 the queue's server or the bucket was not there.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return runStatus(cmd.Context(), st, &f, args) },
 	}
@@ -61,6 +62,10 @@ is unknown, 2 the input was refused.`,
 type statusView struct {
 	Folders []folderView `json:"folders,omitempty"`
 	Queue   *queueView   `json:"queue,omitempty"`
+	// Warnings are sentences about shards that do not fit together.
+	Warnings []string `json:"warnings,omitempty"`
+	// mixed and overlap say that there are shards of different specs, or with points in common, so that nothing adds up.
+	mixed, overlap bool
 }
 
 // folderView is an output folder as status shows it.
@@ -154,6 +159,7 @@ func (st *state) lookAt(ctx context.Context, dirs []string) (statusView, error) 
 		view.Folders = append(view.Folders, folders...)
 		errs = append(errs, err)
 	}
+	view.warn()
 	return view, errors.Join(errs...)
 }
 
@@ -231,7 +237,7 @@ func missingShards(dir string, folders []folderView) []folderView {
 func lookInto(dir string) ([]folderView, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("status: %w", err)
+		return nil, fmt.Errorf("status: %s: %w; name output folders of sweeps", dir, results.FileCause(err))
 	}
 	var out []folderView
 	for _, d := range append([]string{"."}, folderNames(entries)...) {
@@ -306,8 +312,9 @@ func (v statusView) running() bool {
 	return v.Queue != nil || slices.ContainsFunc(v.Folders, func(f folderView) bool { return f.State == string(telemetry.StateRunning) })
 }
 
-// wrong reports whether somebody should look: points failed, or a sweep ended before all points had their row.
-func (v statusView) wrong() bool { return slices.ContainsFunc(v.Folders, folderView.wrong) }
+// wrong reports whether somebody should look: points failed, a sweep ended before all points had their row, or shards are of
+// different specs.
+func (v statusView) wrong() bool { return v.mixed || slices.ContainsFunc(v.Folders, folderView.wrong) }
 
 func (f folderView) wrong() bool {
 	switch f.State {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -11,7 +12,10 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	dto "github.com/prometheus/client_model/go"
 
+	"github.com/servegrid/servegrid/simcore"
+	"github.com/servegrid/servegrid/sweep"
 	"github.com/servegrid/servegrid/sweep/filelock"
 	"github.com/servegrid/servegrid/sweep/queue"
 	"github.com/servegrid/servegrid/sweep/telemetry"
@@ -361,6 +365,29 @@ func startNATS(t *testing.T) string {
 		t.Fatal("the server does not start")
 	}
 	return s.ClientURL()
+}
+
+// What a sweep simulates is counted while it is simulated.
+func TestTelemetryCountsSimulations(t *testing.T) {
+	offered := &commandTelemetry{metrics: telemetry.NewMetrics(telemetry.Identity{})}
+	running := func() float64 {
+		families, err := offered.metrics.Gatherer().Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == "servegrid_points_running" })
+		return families[i].GetMetric()[0].GetGauge().GetValue()
+	}
+	opt := sweep.Options{Simulate: func(context.Context, sweep.Job) (*simcore.Report, error) {
+		if n := running(); n != 1 {
+			t.Errorf("%v points run, want 1", n)
+		}
+		return nil, nil
+	}}
+	offered.observe(&sweepJob{state: &state{now: time.Now}}, &opt, &progress{})
+	if _, err := opt.Simulate(context.Background(), sweep.Job{}); err != nil || running() != 0 {
+		t.Errorf("%v points run afterwards, error %v", running(), err)
+	}
 }
 
 // What was handed to a queue may wait there: nobody says that it runs.

@@ -21,6 +21,9 @@ func (v statusView) text(now time.Time) string {
 	case len(v.Folders) > 1:
 		parts = append(parts, v.foldersText(now)+"\n")
 	}
+	if len(v.Warnings) > 0 {
+		parts = append(parts, "warning: "+strings.Join(v.Warnings, "\nwarning: ")+"\n")
+	}
 	if v.Queue != nil {
 		parts = append(parts, v.Queue.text(now))
 	}
@@ -62,7 +65,16 @@ func (v statusView) foldersText(now time.Time) string {
 	if missing > 0 {
 		state = plural(missing, "shard") + " missing"
 	}
-	footer := table.Row{"all", state, sum.Total, sum.OK, sum.Failed, sum.Left, sum.Running, "", "", ""}
+	if v.mixed || v.overlap {
+		if state != "" {
+			out.AppendFooter(table.Row{"all", state})
+		}
+		return out.Render()
+	}
+	footer := table.Row{"all", state, sum.Total, sum.OK, sum.Failed, sum.Left, "", "", "", ""}
+	if sum.Running > 0 {
+		footer[6] = sum.Running
+	}
 	if rate > 0 {
 		footer[7] = figure(rate)
 		footer[8] = (time.Duration(float64(sum.Left)/rate) * time.Second).String()
@@ -177,7 +189,9 @@ func (f folderView) pointsText() string {
 	case f.State == string(telemetry.StateRunning) && p.Running > 0:
 		text += fmt.Sprintf(", of which %d are out in the queue", p.Running)
 	}
-	if p.Reused > 0 {
+	if n := f.Status.MergedFolders; n > 0 {
+		text += "; from " + plural(n, "folder")
+	} else if p.Reused > 0 {
 		text += fmt.Sprintf("; %d had a result before", p.Reused)
 	}
 	if p.Shortened > 0 {

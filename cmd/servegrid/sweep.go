@@ -205,6 +205,8 @@ type sweepJob struct {
 	specPath string
 	dir      string
 	resolved []byte
+	// merged is how many folders the results are from; 0 for a sweep.
+	merged int
 	// remote keeps the folder at a URL; nil when it is one of this machine.
 	remote *remoteResults
 

@@ -3,11 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"os"
 
 	"github.com/spf13/pflag"
 
+	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/sweep"
 	"github.com/servegrid/servegrid/sweep/queue"
@@ -72,6 +75,13 @@ func statusOf(sweep string) telemetry.Status {
 	return telemetry.Status{Sweep: sweep, PID: os.Getpid(), Host: host, Program: buildVersion(), Simulator: simcore.SemanticVersion}
 }
 
+// specDigest stands for a spec with what the environment and --set changed, wherever the results go.
+func specDigest(spec *gridspec.Spec) (string, error) {
+	text, err := spec.Resolved(spec.Dir)
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8]), err
+}
+
 // queueNamespace is the namespace of a queue, or nothing for what is no queue's URL.
 func queueNamespace(url string) string {
 	if url == queueEmbedded {
@@ -109,6 +119,9 @@ func (j *sweepJob) withTelemetry(ctx context.Context, sweep func() error) error 
 	var err error
 	if j.telemetry, err = flags.start(ctx, &env, j.spec.Name, j.flags.queue); err != nil {
 		return err
+	}
+	if j.telemetry.about.Spec, err = specDigest(j.spec); err != nil {
+		return errors.Join(err, j.telemetry.close())
 	}
 	if j.telemetry.tracing != nil {
 		j.telemetry.traces = j.telemetry.tracing.Sweep(ctx, j.spec.Name)
@@ -149,8 +162,14 @@ func (t *commandTelemetry) workerObserver() queue.Observer {
 func (t *commandTelemetry) observe(job *sweepJob, opt *sweep.Options, p *progress) {
 	t.status = telemetry.NewStatusFile(opt.Dir, t.about, p.objective, job.state.now)
 	all := []sweep.Observer{p, t.status}
+	if opt.Executor == nil {
+		opt.Simulate = t.status.Simulate(opt.Simulate)
+	}
 	if t.metrics != nil {
 		t.sweep = t.metrics.Sweep()
+		if opt.Executor == nil {
+			opt.Simulate = t.sweep.Simulate(opt.Simulate)
+		}
 		opt.Load = t.sweep.Load(opt.Load)
 		opt.WriteResults = t.sweep.WriteResults(opt.WriteResults)
 		all = append(all, t.sweep)
@@ -182,7 +201,7 @@ func (t *commandTelemetry) ended(ctx context.Context, out sweep.Outcome, err err
 	}
 	state := telemetry.StateComplete
 	switch {
-	case out.Interrupted || ctx.Err() != nil:
+	case out.Interrupted, ctx.Err() != nil && (err != nil || out.Counts.Left > 0):
 		state = telemetry.StateInterrupted
 	case err != nil:
 		state = telemetry.StateStopped

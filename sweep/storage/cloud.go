@@ -8,7 +8,9 @@ import (
 	"net/url"
 	"os"
 
+	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go/logging"
 	"gocloud.dev/aws"
 	"gocloud.dev/blob"
 	_ "gocloud.dev/blob/azureblob" // azblob://
@@ -38,17 +40,24 @@ func openCloud(ctx context.Context, l Location) (*blob.Bucket, error) {
 	return blob.DefaultURLMux().OpenBucketURL(ctx, u)
 }
 
-// openS3 opens a bucket as the driver's own opener of URLs does, but without a line in the log for each object that was written
-// without a checksum.
+// openS3 opens a bucket as the driver's own opener of URLs does, but the SDK logs nothing: errors say what is wrong.
 func openS3(ctx context.Context, l Location, parameters url.Values) (*blob.Bucket, error) {
 	pathStyle := parameters.Get("use_path_style") == "true"
 	parameters.Del("use_path_style")
-	config, err := aws.V2ConfigFromURLParams(ctx, parameters)
+	settings, err := aws.V2ConfigFromURLParams(ctx, parameters)
 	if err != nil {
 		return nil, err
 	}
-	client := s3.NewFromConfig(config, func(o *s3.Options) {
-		o.UsePathStyle, o.DisableLogOutputChecksumValidationSkipped = pathStyle, true
-	})
+	if parameters.Get("anonymous") == "" {
+		// The credentials of these settings log to the standard error, and no parameter says otherwise.
+		quiet, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}),
+			config.WithRegion(settings.Region), config.WithSharedConfigProfile(parameters.Get("profile")))
+		if err != nil {
+			return nil, err
+		}
+		settings.Credentials = quiet.Credentials
+	}
+	settings.Logger = logging.Nop{}
+	client := s3.NewFromConfig(settings, func(o *s3.Options) { o.UsePathStyle = pathStyle })
 	return s3blob.OpenBucket(ctx, client, l.Bucket, nil)
 }

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -108,6 +111,81 @@ func TestCloudAccessDenied(t *testing.T) {
 	_, err = listing(t, l)
 	if !errors.Is(err, ErrNoCredentials) || !strings.Contains(err.Error(), "set AWS_ACCESS_KEY_ID") {
 		t.Errorf("no key: %v", err)
+	}
+}
+
+// cleanEnvironment takes away what says how to reach a bucket.
+func cleanEnvironment(t *testing.T) {
+	t.Helper()
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "AWS_") || strings.HasPrefix(name, "AZURE_") {
+			t.Setenv(name, "")
+			os.Unsetenv(name)
+		}
+	}
+	t.Setenv("AWS_CONFIG_FILE", filepath.Join(t.TempDir(), "none"))
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(t.TempDir(), "none"))
+}
+
+// What the environment lacks is said before a connection is made, and is no reason to try again.
+func TestSettingsThatDoNotFit(t *testing.T) {
+	for name, tt := range map[string]struct {
+		url         string
+		environment map[string]string
+		want        string
+		temporary   bool
+	}{
+		"no region":                    {"s3://bucket/x", map[string]string{"AWS_EC2_METADATA_DISABLED": "true"}, "s3://bucket/x cannot be listed: the region is missing or malformed: set AWS_REGION", false},
+		"no region, no name of a host": {"s3://bucket/x?use_path_style=true&anonymous=true", nil, "the region is missing or malformed", false},
+		"a malformed region":           {"s3://bucket/x", map[string]string{"AWS_EC2_METADATA_DISABLED": "true", "AWS_REGION": "a b"}, "set AWS_REGION", false},
+		"no profile":                   {"s3://bucket/x", map[string]string{"AWS_PROFILE": "nope"}, "s3://bucket/x cannot be opened: there is no profile of that name in the configuration of AWS: correct AWS_PROFILE", false},
+		"no such profile":              {"s3://bucket/x?profile=nope", nil, "or the profile in the URL", false},
+		"no account":                   {"azblob://bucket/x", nil, "azblob://bucket/x cannot be opened: no storage account is given: set AZURE_STORAGE_ACCOUNT", false},
+		"nobody there": {"s3://bucket/x?endpoint=http://127.0.0.1:9&use_path_style=true&region=us-east-1&anonymous=true", nil,
+			"http://127.0.0.1:9 does not answer (connection refused): check that it runs", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cleanEnvironment(t)
+			for variable, value := range tt.environment {
+				t.Setenv(variable, value)
+			}
+			l, err := Parse(tt.url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			told := new(Error)
+			if _, err = listing(t, l); !errors.As(err, &told) || !strings.Contains(err.Error(), tt.want) || told.Temporary() != tt.temporary {
+				t.Errorf("%v, temporary %v", err, told.Temporary())
+			}
+		})
+	}
+}
+
+// The SDK says nothing of its own when the machine has no role.
+func TestTheSDKLogsNothing(t *testing.T) {
+	cleanEnvironment(t)
+	asked := false
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked = true
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer server.Close()
+	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", server.URL)
+	t.Setenv("AWS_REGION", "us-east-1")
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	stderr := os.Stderr
+	os.Stderr = log
+	_, err = listing(t, Location{Scheme: "s3", Bucket: "b"})
+	os.Stderr = stderr
+	if !errors.Is(err, ErrNoCredentials) || !asked {
+		t.Errorf("err = %v, asked for a role: %v", err, asked)
+	}
+	if text, err := os.ReadFile(log.Name()); err != nil || len(text) > 0 {
+		t.Errorf("%v, the SDK logs %q", err, text)
 	}
 }
 

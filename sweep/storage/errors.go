@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
+	"net/url"
 	"os"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 
 	"gocloud.dev/gcerrors"
@@ -51,24 +54,80 @@ func explain(doing string, l Location, err error) error {
 	}
 	e := &Error{Doing: doing, Where: l.String()}
 	text := redact(err.Error())
+	server, why, away := unanswered(err)
+	file := new(fs.PathError)
 	switch {
+	case unfit(text) != "":
+		e.text = unfit(text)
 	case isWithoutCredentials(text):
 		e.Kind, e.text = ErrNoCredentials, "there are no credentials in the environment: set "+files.Credentials(l.Scheme)
 	case isWithoutBucket(text):
 		e.Kind, e.text = fs.ErrNotExist, fmt.Sprintf("there is no bucket %s: make it, or correct the name, the region or the endpoint", l.Bucket)
 	case errors.Is(err, errNotInBuild):
 		e.text = errNotInBuild.Error()
-	case gcerrors.Code(err) == gcerrors.NotFound || errors.Is(err, fs.ErrNotExist):
-		e.Kind, e.text = fs.ErrNotExist, "there is no such object"
+	case isMissing(err) && doing == "written" && errors.As(err, &file): // its folder cannot be made
+		e.text = redact(file.Error())
+	case isMissing(err):
+		e.Kind, e.text = fs.ErrNotExist, "there is no such object"+l.fleeting()
 	case isDenied(err):
 		e.Kind, e.text = fs.ErrPermission, "access is denied: the credentials in the environment lack the permission"
 		if v := files.Credentials(l.Scheme); v != "" {
 			e.text += ", or are not meant for it; they come from " + v
 		}
+	case away:
+		e.text, e.temporary = fmt.Sprintf("%s does not answer (%s): check that it runs and can be reached from here%s", server, why, endpoints[l.Scheme]), true
+	case errors.As(err, &file):
+		e.text, e.temporary = redact(file.Error()), !isFinal(err)
 	default:
-		e.text, e.temporary = text, !isFinal(err)
+		e.text, e.temporary = text, doing != "opened" && !isFinal(err) // opening reads the environment only
 	}
 	return e
+}
+
+func isMissing(err error) bool {
+	return gcerrors.Code(err) == gcerrors.NotFound || errors.Is(err, fs.ErrNotExist)
+}
+
+const noRegion = "the region is missing or malformed: set AWS_REGION, such as AWS_REGION=us-east-1"
+
+// unfit says what to set in the environment when a driver complains about it; "" when it does not.
+func unfit(text string) string {
+	for _, u := range []struct{ sign, text string }{
+		{"Invalid region", noRegion}, {"A region must be set", noRegion}, {"invalid input region", noRegion},
+		{"failed to get shared config profile", "there is no profile of that name in the configuration of AWS: correct AWS_PROFILE, or the profile in the URL"},
+		{"Options.AccountName is required", "no storage account is given: set " + files.Credentials("azblob")},
+	} {
+		if strings.Contains(text, u.sign) {
+			return u.text
+		}
+	}
+	return ""
+}
+
+// endpoints say what else to check when a server does not answer: where its address comes from.
+var endpoints = map[string]string{
+	"s3":     ", and the endpoint in the URL or AWS_ENDPOINT_URL_S3",
+	"gs":     ", and STORAGE_EMULATOR_HOST",
+	"azblob": ", and AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_DOMAIN",
+}
+
+// unanswered reports whether no connection to a server could be made, to which one, and why.
+func unanswered(err error) (server, why string, away bool) {
+	request, dial := new(url.Error), new(net.OpError)
+	if !errors.As(err, &request) || !errors.As(err, &dial) || dial.Op != "dial" {
+		return "", "", false
+	}
+	if u, err := url.Parse(request.URL); err == nil {
+		server = u.Scheme + "://" + u.Host
+	}
+	name, number := new(net.DNSError), syscall.Errno(0)
+	switch {
+	case errors.As(dial.Err, &name):
+		return server, name.Err, true
+	case errors.As(dial.Err, &number):
+		return server, number.Error(), true
+	}
+	return server, dial.Err.Error(), true
 }
 
 func isWithoutCredentials(text string) bool {
@@ -132,11 +191,17 @@ const (
 	firstPause = 100 * time.Millisecond
 )
 
-// retry does something until it succeeds, fails for a reason that trying again does not change, or has failed too often.
+// retry does something until it succeeds, fails for a reason that trying again does not change, or has failed too often. A server
+// that has never answered is more likely misnamed than away for a moment, and is tried once.
 func (s *Store) retry(ctx context.Context, do func() error) error {
 	pause := s.pause
 	for n := 1; ; n++ {
 		err := do()
+		if _, _, away := unanswered(err); !away {
+			s.answered.Store(true)
+		} else if !s.answered.Load() {
+			return err
+		}
 		if err == nil || n == attempts || isFinal(err) || ctx.Err() != nil {
 			return err
 		}
@@ -160,5 +225,5 @@ func isFinal(err error) bool {
 		return true
 	}
 	text := err.Error()
-	return errors.Is(err, errNotInBuild) || isWithoutCredentials(text) || isWithoutBucket(text) || isDenied(err)
+	return errors.Is(err, errNotInBuild) || errors.Is(err, syscall.ENOTDIR) || unfit(text) != "" || isWithoutCredentials(text) || isWithoutBucket(text) || isDenied(err)
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,7 +37,7 @@ func newFaulty(t *testing.T) (*Store, *faulty) {
 	b := memblob.OpenBucket(nil)
 	t.Cleanup(func() { b.Close() })
 	f := &faulty{objects: driven{b}}
-	return &Store{at: Location{Scheme: "mem", Bucket: "faulty", Key: "runs/x"}, objects: f, pause: time.Microsecond}, f
+	return &Store{at: Location{Scheme: "mem", Bucket: "faulty", Key: "runs/x"}, objects: f, pause: time.Microsecond, answered: new(atomic.Bool)}, f
 }
 
 func (f *faulty) fails(left *int) error {
@@ -207,5 +208,25 @@ func TestCancelledRetriesEnd(t *testing.T) {
 	defer cancel()
 	if err := s.Put(ctx, "a", nil); err == nil {
 		t.Error("no error")
+	}
+}
+
+// A server that has never answered is tried once, another one as often as everything.
+func TestServersThatNeverAnswered(t *testing.T) {
+	for _, tt := range []struct {
+		name          string
+		answeredFirst bool
+		want          int
+	}{{"never answered", false, 1}, {"answered before", true, attempts}} {
+		s, f := newFaulty(t)
+		if tt.answeredFirst {
+			if err := s.below(s.at).Put(t.Context(), "a", nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.err, f.failWrites = errRefused, 1000
+		if err := s.Put(t.Context(), "a", nil); err == nil || 1000-f.failWrites != tt.want {
+			t.Errorf("%s: %d tries, want %d: %v", tt.name, 1000-f.failWrites, tt.want, err)
+		}
 	}
 }

@@ -113,6 +113,11 @@ func (r *Results) prepare(ctx context.Context, opt ResultsOptions) error {
 	if err := r.checkScratch(); err != nil {
 		return err
 	}
+	if !opt.ReadOnly {
+		if err := r.makeFolder(); err != nil {
+			return err
+		}
+	}
 	own, pulled := filepath.Join(r.scratch, journalFile), filepath.Join(r.scratch, ".journal.pulled")
 	found, last, err := r.store.pullJournal(ctx, pulled)
 	if err != nil {
@@ -140,6 +145,18 @@ func (r *Results) prepare(ctx context.Context, opt ResultsOptions) error {
 		}
 	}
 	return r.compact(ctx)
+}
+
+// makeFolder makes the folder of the journal where there are folders, so that what is wrong with it shows before anything is simulated.
+func (r *Results) makeFolder() error {
+	if r.store.at.Scheme != "file" {
+		return nil
+	}
+	err := os.MkdirAll(filepath.FromSlash("/"+r.store.key(journalFolder)), 0o777)
+	if err != nil {
+		return fmt.Errorf("output folder %s cannot be made: %w; choose another one", r.store.URL(), files.Cause(err))
+	}
+	return nil
 }
 
 // mergeJournals makes one journal of the one that was pulled and what the scratch folder's has besides, which a crash kept from
@@ -236,6 +253,9 @@ func (r *Results) Dir() string { return r.scratch }
 
 // URL is that of the results. It holds nothing secret.
 func (r *Results) URL() string { return r.store.URL() }
+
+// Fleeting reports whether the results are gone when the process ends.
+func (r *Results) Fleeting() bool { return r.store.at.fleeting() != "" }
 
 // SetAside lists the names that Fresh has given to earlier results.
 func (r *Results) SetAside() []string { return r.aside }

@@ -242,3 +242,21 @@ func TestPullResults(t *testing.T) {
 		t.Errorf("results.parquet: %q", got)
 	}
 }
+
+// What is wrong with a folder shows when it is opened, and looking changes nothing.
+func TestFoldersThatCannotBeMade(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	url := "file://" + filepath.ToSlash(file) + "/runs/x"
+	_, err := OpenResults(t.Context(), url, ResultsOptions{Scratch: t.TempDir()})
+	if want := "output folder " + url + " cannot be made: not a directory; choose another one"; err == nil || err.Error() != want {
+		t.Errorf("err = %v, want %s", err, want)
+	}
+	folder := t.TempDir()
+	open(t, "file://"+filepath.ToSlash(folder)+"/x", t.TempDir(), ResultsOptions{ReadOnly: true}).Close()
+	if made, err := os.ReadDir(folder); err != nil || len(made) > 0 {
+		t.Errorf("%v, %v: reading made a folder", made, err)
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -23,6 +24,8 @@ type Store struct {
 	objects objects
 	// pause is the first pause before something is tried again.
 	pause time.Duration
+	// answered is set once the storage has answered; all stores of a bucket share it.
+	answered *atomic.Bool
 }
 
 // Object is an object of a store, or a folder of objects.
@@ -49,7 +52,7 @@ func openLocation(ctx context.Context, l Location) (*Store, error) {
 	if err != nil {
 		return nil, explain("opened", l, err)
 	}
-	return &Store{at: l, objects: o, pause: firstPause}, nil
+	return &Store{at: l, objects: o, pause: firstPause, answered: new(atomic.Bool)}, nil
 }
 
 // Close gives back what the store holds.
@@ -64,7 +67,11 @@ func (s *Store) Close() error {
 func (s *Store) URL() string { return s.at.String() }
 
 // below is the store of another folder of the bucket.
-func (s *Store) below(l Location) *Store { return &Store{at: l, objects: s.objects, pause: s.pause} }
+func (s *Store) below(l Location) *Store {
+	below := *s
+	below.at = l
+	return &below
+}
 
 func (s *Store) key(key string) string { return s.at.Join(key).Key }
 

@@ -172,6 +172,17 @@ func TestCloudNeedsTheFullBuild(t *testing.T) {
 	}
 }
 
+// A bucket that cannot be opened is named by what was to be read in it.
+func TestErrorsOfOpeningNameTheWhole(t *testing.T) {
+	t.Setenv("AWS_PROFILE", "none") // where the build has S3
+	t.Setenv("AWS_CONFIG_FILE", filepath.Join(t.TempDir(), "none"))
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(t.TempDir(), "none"))
+	var s System
+	if _, err := s.Stat(t.Context(), "s3://bucket/runs/x"); err == nil || !strings.HasPrefix(err.Error(), "s3://bucket/runs/x cannot be opened: ") {
+		t.Errorf("err = %v", err)
+	}
+}
+
 func TestRoots(t *testing.T) {
 	dir := t.TempDir()
 	inside, outside := filepath.Join(dir, "in"), filepath.Join(dir, "out")

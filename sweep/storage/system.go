@@ -104,7 +104,7 @@ func (s *System) Stat(ctx context.Context, name string) (files.Info, error) {
 	case found:
 		return files.Info{Folder: true}, nil
 	}
-	return files.Info{}, &Error{Doing: "read", Where: l.String(), Kind: fs.ErrNotExist, text: "there is no such object, nor any below it"}
+	return files.Info{}, &Error{Doing: "read", Where: l.String(), Kind: fs.ErrNotExist, text: "there is no such object, nor any below it" + l.fleeting()}
 }
 
 func withoutParameters(url string) string {
@@ -191,9 +191,7 @@ func (s *System) at(ctx context.Context, url string) (*Store, Location, error) {
 	if store := s.stores[l.bucketURL()]; store != nil {
 		return store, l, nil
 	}
-	root := l
-	root.Key = ""
-	store, err := openLocation(ctx, root)
+	store, err := openLocation(ctx, l) // which an error names
 	if err != nil {
 		return nil, l, err
 	}

@@ -2,8 +2,10 @@ package storage
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/servegrid/servegrid/simcore/files"
@@ -38,6 +40,21 @@ func Parse(raw string) (Location, error) {
 	return l, nil
 }
 
+// CheckPath refuses a path that somebody gives and that is a URL but for one slash, such as s3:/bucket/x: it would be a folder of
+// this machine with the name s3:.
+func CheckPath(path string) error {
+	scheme, rest, found := strings.Cut(path, ":/")
+	if !found || strings.HasPrefix(rest, "/") || !slices.Contains(files.Schemes(), strings.ToLower(scheme)) {
+		return nil
+	}
+	mark := "://"
+	if strings.EqualFold(scheme, "file") {
+		mark = ":///"
+	}
+	url := files.Shown(scheme + mark + rest)
+	return fmt.Errorf("%s is a path of this machine and looks like a URL that lacks a slash: write %s, or ./ before it if it is the path", strings.Replace(url, mark, ":/", 1), url)
+}
+
 // String is the URL. It holds nothing secret.
 func (l Location) String() string {
 	u := url.URL{Scheme: l.Scheme, Host: l.Bucket, Path: "/" + l.Key}
@@ -61,6 +78,14 @@ func (l Location) bucketURL() string {
 func (l Location) Join(names ...string) Location {
 	l.Key = strings.Trim(path.Clean("/"+path.Join(append([]string{l.Key}, names...)...)), "/")
 	return l
+}
+
+// fleeting says after a message that what is there does not outlive a process; "" when it does.
+func (l Location) fleeting() string {
+	if l.Scheme != "mem" {
+		return ""
+	}
+	return "; what is in mem:// is gone when the process that wrote it ends"
 }
 
 // Below reports whether a location is another one or lies below it.

@@ -9,12 +9,14 @@ import (
 
 func TestParse(t *testing.T) {
 	for raw, want := range map[string]string{
-		"s3://bucket/runs/x":                          "s3://bucket/runs/x",
-		"s3://bucket/runs/x/":                         "s3://bucket/runs/x",
-		"s3://bucket":                                 "s3://bucket/",
-		"gs://bucket/a b":                             "gs://bucket/a%20b",
-		"file:///data/t.jsonl":                        "file:///data/t.jsonl",
-		"mem://b/../../x":                             "mem://b/x",
+		"s3://bucket/runs/x":   "s3://bucket/runs/x",
+		"s3://bucket/runs/x/":  "s3://bucket/runs/x",
+		"s3://bucket":          "s3://bucket/",
+		"gs://bucket/a b":      "gs://bucket/a%20b",
+		"file:///data/t.jsonl": "file:///data/t.jsonl",
+		"mem://b/../../x":      "mem://b/x",
+		"S3://Bucket/X":        "s3://Bucket/X",
+		"FILE:///data/X":       "file:///data/X",
 		"s3://b/x?region=eu-1&endpoint=http://h:9000": "s3://b/x?endpoint=http%3A%2F%2Fh%3A9000&region=eu-1",
 	} {
 		l, err := Parse(raw)
@@ -54,6 +56,33 @@ func TestParseRefusesSecrets(t *testing.T) {
 		}
 		if shown := files.Shown(raw); strings.Contains(shown, "hush") && files.IsURL(raw) && !strings.Contains(raw, "#") && !strings.Contains(raw, "b:hush") {
 			t.Errorf("Shown(%q) = %s", raw, shown)
+		}
+	}
+}
+
+func TestCheckPath(t *testing.T) {
+	for path, want := range map[string]string{
+		"s3:/bucket/x":       "s3:/bucket/x is a path of this machine and looks like a URL that lacks a slash: write s3://bucket/x, or ./ before it",
+		"gs:/b":              "write gs://b,",
+		"azblob:/b":          "write azblob://b,",
+		"Mem:/b":             "write Mem://b,",
+		"FILE:/data/x":       "FILE:/data/x is a path of this machine and looks like a URL that lacks a slash: write FILE:///data/x,",
+		"s3:/key:hush@b/x":   "write s3://***@b/x,",
+		"s3://bucket/x":      "",
+		"S3://bucket/x":      "",
+		"./s3:/bucket/x":     "",
+		"runs/s3:/bucket":    "",
+		"s3:bucket":          "",
+		"s3":                 "",
+		"C:/runs":            "",
+		"":                   "",
+		"file:///data/x":     "",
+		"other:/bucket/x":    "",
+		"s3:///bucket/three": "",
+	} {
+		err := CheckPath(path)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hush")) {
+			t.Errorf("CheckPath(%q) = %v, want %q", path, err, want)
 		}
 	}
 }

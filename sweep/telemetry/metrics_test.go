@@ -19,6 +19,7 @@ import (
 
 	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/results"
+	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/workload"
 	"github.com/servegrid/servegrid/sweep"
 	"github.com/servegrid/servegrid/sweep/queue"
@@ -93,6 +94,45 @@ servegrid_last_point_timestamp_seconds{sweep="demo"} 1.7e+09
 	}
 	if n := testutil.CollectAndCount(s.finished); n != 3 {
 		t.Errorf("%d series of finished points, want 3", n)
+	}
+}
+
+// A point that was simulated and whose row is not on the disk yet does not run any more.
+func TestWhatIsSimulatedRuns(t *testing.T) {
+	dir, now := t.TempDir(), time.Unix(1_700_000_000, 0)
+	m, status := NewMetrics(Identity{}).Sweep(), NewStatusFile(dir, Status{}, sweep.Objective{}, func() time.Time { return now })
+	observer := Observers(m, status)
+	inside := func() {}
+	simulate := m.Simulate(status.Simulate(func(context.Context, sweep.Job) (*simcore.Report, error) {
+		inside()
+		return nil, errors.New("it cannot be simulated")
+	}))
+	running := func(want int) {
+		t.Helper()
+		s, err := ReadStatus(dir)
+		if gauge := testutil.ToFloat64(m.running); err != nil || gauge != float64(want) || s.Points.Running != want {
+			t.Errorf("%v run, and %d by the status (%v), want %d", gauge, s.Points.Running, err, want)
+		}
+	}
+	observer.SweepStarted(4)
+	for i := range 3 {
+		observer.PointStarted(point(i))
+		if _, err := simulate(context.Background(), sweep.Job{}); err == nil {
+			t.Error("the error of a simulation is lost")
+		}
+	}
+	observer.PointStarted(point(3))
+	inside = func() {
+		now = now.Add(statusInterval)
+		observer.PointFinished(finished(0, results.StatusOK, "", true))
+		running(1)
+	}
+	_, _ = simulate(context.Background(), sweep.Job{})
+	now = now.Add(statusInterval)
+	observer.PointFinished(finished(1, results.StatusOK, "", true))
+	running(0)
+	if queued := testutil.ToFloat64(m.queued); queued != 0 {
+		t.Errorf("%v have not begun", queued)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/servegrid/servegrid/gridspec"
@@ -49,6 +50,10 @@ type Status struct {
 	Host      string `json:"host,omitempty"`
 	Program   string `json:"program"`
 	Simulator string `json:"simulator"`
+	// Spec stands for the spec that the sweep simulates, with all that --set changed: folders of the same have the same.
+	Spec string `json:"spec,omitempty"`
+	// MergedFolders is how many folders were put together here; 0 for a sweep.
+	MergedFolders int `json:"merged_folders,omitempty"`
 	// Metrics is where the process offers its metrics, and Queue the namespace of the queue that its points go through.
 	Metrics string `json:"metrics,omitempty"`
 	Queue   string `json:"queue,omitempty"`
@@ -70,9 +75,9 @@ type Status struct {
 	Loading string `json:"loading,omitempty"`
 }
 
-// PointCounts sums up the points of a sweep. Total is OK, Failed, Skipped, Stopped and Left. Running counts those of Left
-// that have begun, with a queue those that were handed to it, which may wait there; Reused those with a row that was not simulated this time; Shortened those on a part of the workload,
-// which are not in Total.
+// PointCounts sums up the points of a sweep. Total is OK, Failed, Skipped, Stopped and Left. Running counts those that
+// are being simulated, with a queue those that were handed to it, which may wait there; Reused those with a row that was not
+// simulated this time; Shortened those on a part of the workload, which are not in Total.
 type PointCounts struct {
 	Total     int `json:"total"`
 	OK        int `json:"ok"`
@@ -127,8 +132,12 @@ type StatusFile struct {
 	tracker *sweep.Tracker
 	aim     sweep.Objective
 	status  Status
-	under   map[int]struct{}
 	written time.Time
+	under   map[int]struct{} // the points that have begun and have no row yet
+	// here says that points are simulated in this process, simulated how many are at this moment: a point that was simulated
+	// waits for its row to be on the disk.
+	here      bool
+	simulated atomic.Int64
 }
 
 // NewStatusFile returns the observer. About says what the status is of: name, versions, process, addresses. The file
@@ -136,6 +145,12 @@ type StatusFile struct {
 func NewStatusFile(dir string, about Status, objective sweep.Objective, now func() time.Time) *StatusFile {
 	about.Format, about.State = 1, StateRunning
 	return &StatusFile{dir: dir, now: now, aim: objective, status: about, under: map[int]struct{}{}}
+}
+
+// Simulate counts the points that a simulator is at; see [sweep.Options.Simulate], where nil is [sweep.RunJob].
+func (s *StatusFile) Simulate(next SimulateFunc) SimulateFunc {
+	s.here = true
+	return during(next, func() { s.simulated.Add(1) }, func() { s.simulated.Add(-1) })
 }
 
 // SweepStarted writes the file for the first time.
@@ -153,7 +168,7 @@ func (s *StatusFile) WorkloadLoading(label string) {
 	s.writeIfDue()
 }
 
-// PointStarted notes that a point runs.
+// PointStarted notes that a point has begun.
 func (s *StatusFile) PointStarted(p gridspec.Point) {
 	s.status.Loading = ""
 	s.under[p.Index] = struct{}{}
@@ -236,6 +251,9 @@ func (s *StatusFile) complete() {
 	c := &s.status.Points
 	c.Left = max(c.Total-c.OK-c.Failed-c.Skipped-c.Stopped, 0)
 	c.Running = len(s.under)
+	if s.here {
+		c.Running = int(s.simulated.Load())
+	}
 	s.status.PointsPerSecond = p.Rate
 	s.status.ETASeconds = nil
 	if p.ETAKnown && s.status.State == StateRunning {

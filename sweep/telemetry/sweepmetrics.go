@@ -8,6 +8,7 @@ import (
 
 	"github.com/servegrid/servegrid/gridspec"
 	"github.com/servegrid/servegrid/results"
+	"github.com/servegrid/servegrid/simcore"
 	"github.com/servegrid/servegrid/simcore/workload"
 	"github.com/servegrid/servegrid/sweep"
 )
@@ -26,6 +27,7 @@ type SweepMetrics struct {
 	// What the gauges show. An observer is called by one goroutine at a time.
 	total, done int
 	under       map[int]struct{} // the points that were started and have no row yet
+	here        bool             // points are simulated in this process, and running follows them
 }
 
 // Sweep adds the metrics of a sweep.
@@ -70,6 +72,24 @@ func (s *SweepMetrics) Load(next LoadFunc) LoadFunc {
 	}
 }
 
+// Simulate counts the points that a simulator is at; see [sweep.Options.Simulate], where nil is [sweep.RunJob].
+func (s *SweepMetrics) Simulate(next SimulateFunc) SimulateFunc {
+	s.here = true
+	return during(next, s.running.Inc, s.running.Dec)
+}
+
+// during returns a simulator that tells when a point begins and ends.
+func during(next SimulateFunc, begins, ends func()) SimulateFunc {
+	if next == nil {
+		next = sweep.RunJob
+	}
+	return func(ctx context.Context, job sweep.Job) (*simcore.Report, error) {
+		begins()
+		defer ends()
+		return next(ctx, job)
+	}
+}
+
 // WriteResults counts what a writer of the results file does; see [sweep.Options.WriteResults].
 func (s *SweepMetrics) WriteResults(next func(string, []results.Row) error) func(string, []results.Row) error {
 	if next == nil {
@@ -102,7 +122,7 @@ func (s *SweepMetrics) SweepEnded() { s.active.Set(0) }
 // WorkloadLoading does nothing: Load knows more.
 func (s *SweepMetrics) WorkloadLoading(string) {}
 
-// PointStarted counts a point as running.
+// PointStarted counts a point as begun.
 func (s *SweepMetrics) PointStarted(p gridspec.Point) {
 	s.under[p.Index] = struct{}{}
 	s.show()
@@ -133,12 +153,17 @@ func (s *SweepMetrics) JournalCommitted(points int, bytes int64, took time.Durat
 }
 
 func (s *SweepMetrics) show() {
-	s.running.Set(float64(len(s.under)))
+	if !s.here {
+		s.running.Set(float64(len(s.under)))
+	}
 	s.queued.Set(float64(max(s.total-s.done-len(s.under), 0)))
 }
 
 // LoadFunc is [sweep.Options.Load].
 type LoadFunc = func(context.Context, workload.Spec, workload.Source) (*workload.Workload, error)
+
+// SimulateFunc is [sweep.Options.Simulate].
+type SimulateFunc = func(context.Context, sweep.Job) (*simcore.Report, error)
 
 // statusOf is the status of a row as a label. A worker of others may send any text.
 func statusOf(row *results.Row) string {

@@ -91,7 +91,7 @@ func (s *SweepTraces) WriteResults(next func(string, []results.Row) error) func(
 }
 
 // Simulate traces a simulator; nil is [sweep.RunJob].
-func (s *SweepTraces) Simulate(next func(context.Context, sweep.Job) (*simcore.Report, error)) func(context.Context, sweep.Job) (*simcore.Report, error) {
+func (s *SweepTraces) Simulate(next SimulateFunc) SimulateFunc {
 	if next == nil {
 		next = sweep.RunJob
 	}
