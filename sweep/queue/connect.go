@@ -60,8 +60,9 @@ type Connection struct {
 	refused   error
 	onRefused map[int]func(error)
 	nextID    int
-	// lost is closed when the connection is lost, and made new when it is back.
+	// lost is closed when the connection is lost, and made new when it is back; onLost are told too.
 	lost     chan struct{}
+	onLost   map[int]context.CancelCauseFunc
 	lostOnce bool
 	// shutOut says that people were told that the server does not let this client in again.
 	shutOut bool
@@ -90,7 +91,7 @@ func Connect(ctx context.Context, opt ConnectOptions) (*Connection, error) {
 	}
 	c := &Connection{
 		names: names{namespace}, url: withoutSecrets(opt.URL), wait: opt.Wait, observer: opt.Observer, notice: opt.Notice,
-		onRefused: map[int]func(error){}, lost: make(chan struct{}),
+		onRefused: map[int]func(error){}, onLost: map[int]context.CancelCauseFunc{}, lost: make(chan struct{}),
 	}
 	options, given, err := credentials(opt.Getenv)
 	if err != nil {
@@ -203,6 +204,9 @@ func (c *Connection) disconnected(nc *nats.Conn, err error) {
 	if !c.lostOnce {
 		c.lostOnce = true
 		close(c.lost)
+		for _, end := range c.onLost {
+			end(nats.ErrDisconnected)
+		}
 	}
 	c.mu.Unlock()
 	if nc.IsClosed() {
@@ -246,22 +250,20 @@ func (c *Connection) reconnected() {
 
 // untilLost returns a context that also ends when the connection is lost: what was asked for will not come then.
 func (c *Connection) untilLost(ctx context.Context) (context.Context, context.CancelFunc) {
-	c.mu.Lock()
-	lost := c.lost
-	c.mu.Unlock()
 	ctx, cancel := context.WithCancelCause(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		select {
-		case <-lost:
-			cancel(nats.ErrDisconnected)
-		case <-ctx.Done():
-		}
-	}()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lostOnce {
+		cancel(nats.ErrDisconnected)
+	}
+	id := c.nextID
+	c.nextID++
+	c.onLost[id] = cancel
 	return ctx, func() {
+		c.mu.Lock()
+		delete(c.onLost, id)
+		c.mu.Unlock()
 		cancel(nil)
-		<-done
 	}
 }
 
