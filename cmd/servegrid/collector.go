@@ -3,7 +3,7 @@ package main
 import "runtime/debug"
 
 // The collector of a process with many points runs earlier than usual: their configurations and rows stay until the end, so
-// that there is less to find than memory to save. It takes about a hundredth of the processor time more.
+// that there is less to find than memory to save. It takes up to 4 % more processor time.
 const (
 	manyPoints     = 10_000
 	collectorShare = 50 // percent of what is in use, before the collector runs; usually 100

@@ -56,16 +56,13 @@ type Connection struct {
 	mu sync.Mutex
 	// limits are those that the namespace was prepared with.
 	limits Limits
-	// refused is what the server does not allow this user, told to those who wait for an answer.
-	refused   error
-	onRefused map[int]func(error)
-	nextID    int
-	// lost is closed when the connection is lost, and made new when it is back; onLost are told too.
-	lost     chan struct{}
-	onLost   map[int]context.CancelCauseFunc
-	lostOnce bool
+	// refused is what the server does not allow this user.
+	refused error
 	// shutOut says that people were told that the server does not let this client in again.
 	shutOut bool
+
+	// refusals end what waits for an answer that the server refuses, losses what waits on a connection that is lost.
+	refusals, losses interrupts
 
 	// watching are those that look why the connection does not come back.
 	watching sync.WaitGroup
@@ -91,7 +88,6 @@ func Connect(ctx context.Context, opt ConnectOptions) (*Connection, error) {
 	}
 	c := &Connection{
 		names: names{namespace}, url: withoutSecrets(opt.URL), wait: opt.Wait, observer: opt.Observer, notice: opt.Notice,
-		onRefused: map[int]func(error){}, onLost: map[int]context.CancelCauseFunc{}, lost: make(chan struct{}),
 	}
 	options, given, err := credentials(opt.Getenv)
 	if err != nil {
@@ -187,7 +183,7 @@ func (c *Connection) insist(ctx context.Context, do func(context.Context) error)
 		timed, stop := context.WithTimeout(ctx, requestTimeout)
 		err := c.awaitConnected(timed)
 		stop()
-		lossy, done := c.untilLost(ctx)
+		lossy, done := c.losses.until(ctx)
 		defer done()
 		if err == nil {
 			err = do(lossy)
@@ -200,15 +196,7 @@ func (c *Connection) insist(ctx context.Context, do func(context.Context) error)
 }
 
 func (c *Connection) disconnected(nc *nats.Conn, err error) {
-	c.mu.Lock()
-	if !c.lostOnce {
-		c.lostOnce = true
-		close(c.lost)
-		for _, end := range c.onLost {
-			end(nats.ErrDisconnected)
-		}
-	}
-	c.mu.Unlock()
+	c.losses.interrupt(nats.ErrDisconnected, true)
 	if nc.IsClosed() {
 		return // by us
 	}
@@ -240,31 +228,12 @@ func (c *Connection) keptOut(err error) {
 }
 
 func (c *Connection) reconnected() {
+	c.losses.over()
 	c.mu.Lock()
-	c.lost, c.lostOnce = make(chan struct{}), false
 	c.shutOut = false
 	c.mu.Unlock()
 	c.observer.Connected()
 	c.notice("the connection to the queue is back")
-}
-
-// untilLost returns a context that also ends when the connection is lost: what was asked for will not come then.
-func (c *Connection) untilLost(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.lostOnce {
-		cancel(nats.ErrDisconnected)
-	}
-	id := c.nextID
-	c.nextID++
-	c.onLost[id] = cancel
-	return ctx, func() {
-		c.mu.Lock()
-		delete(c.onLost, id)
-		c.mu.Unlock()
-		cancel(nil)
-	}
 }
 
 // awaitConnected waits until there is a connection.
@@ -291,14 +260,8 @@ func (c *Connection) failed(err error) {
 	err = permissionError(err)
 	c.mu.Lock()
 	c.refused = err
-	told := make([]func(error), 0, len(c.onRefused))
-	for _, f := range c.onRefused {
-		told = append(told, f)
-	}
 	c.mu.Unlock()
-	for _, f := range told {
-		f(err)
-	}
+	c.refusals.interrupt(err, false)
 }
 
 // refusal is what the server refused this user last; nil when it refused nothing.
@@ -311,18 +274,10 @@ func (c *Connection) refusal() error {
 // untilRefused returns a context that also ends when the server says that this user may not do something, since that answer
 // comes beside the call that it belongs to. The function that it returns gives the cause.
 func (c *Connection) untilRefused(ctx context.Context) (context.Context, func() error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	id := c.nextID
-	c.nextID++
-	c.onRefused[id] = cancel
+	ctx, done := c.refusals.until(ctx)
 	return ctx, func() error {
-		c.mu.Lock()
-		delete(c.onRefused, id)
-		c.mu.Unlock()
 		cause := context.Cause(ctx)
-		cancel(nil)
+		done()
 		if refused := new(RefusedError); errors.As(cause, &refused) {
 			return refused
 		}

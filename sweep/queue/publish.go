@@ -72,7 +72,7 @@ func (c *Connection) publish(ctx context.Context, m *nats.Msg, delayed func(erro
 			return err
 		}
 		err := c.ask(ctx, func(ctx context.Context) error {
-			lossy, done := c.untilLost(ctx) // a receipt that is lost with the connection would be waited for in vain
+			lossy, done := c.losses.until(ctx) // a receipt that is lost with the connection would be waited for in vain
 			defer done()
 			_, err := c.js.PublishMsg(lossy, m, jetstream.WithRetryAttempts(0))
 			return err

@@ -36,13 +36,11 @@ const (
 
 // open returns how many parts are there.
 func (r *receiver) open(ctx context.Context) (waiting int, err error) {
-	consumer, err := r.create(ctx)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		if err = r.conn.restore(ctx); err == nil {
-			consumer, err = r.create(ctx)
-		}
-	}
-	if r.consumer = consumer; err != nil {
+	err = r.conn.restoring(ctx, func() (err error) {
+		r.consumer, err = r.create(ctx)
+		return err
+	})
+	if err != nil {
 		r.consumer = nil
 		return 0, serverError("the sweep's consumer "+partsConsumer(r.sweep), err)
 	}

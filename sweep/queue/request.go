@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,16 +58,14 @@ func (c *Connection) request(stream, consumer string, n int, lasts time.Duration
 		return nil, err
 	}
 	r := &request{nc: c.nc, messages: make(chan *nats.Msg, n), in: make(chan *nats.Msg, n+maxStatuses), ended: make(chan struct{})}
-	c.mu.Lock()
-	lost := c.lost
-	c.mu.Unlock()
-	select {
-	case <-lost: // or it is back, and we hear of that in a moment
+	lossy, done := c.losses.until(context.Background())
+	if lossy.Err() != nil { // or it is back, and we hear of that in a moment
+		done()
 		return nil, nats.ErrDisconnected
-	default:
 	}
 	inbox := c.nc.NewInbox()
 	if r.sub, err = c.nc.ChanSubscribe(inbox, r.in); err != nil {
+		done()
 		return nil, err
 	}
 	closed := sync.OnceFunc(func() { close(r.in) })
@@ -74,10 +73,14 @@ func (c *Connection) request(stream, consumer string, n int, lasts time.Duration
 	r.end = sync.OnceFunc(func() { close(r.ended) })
 	r.stop = func() { _ = r.sub.Unsubscribe() } // fails when that was done
 	if err := c.nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT."+stream+"."+consumer, inbox, text); err != nil {
+		done()
 		r.stop()
 		return nil, err
 	}
-	go r.run(n, silence, lost)
+	go func() {
+		defer done()
+		r.run(n, silence, lossy.Done())
+	}()
 	return r, nil
 }
 

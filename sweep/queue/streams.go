@@ -103,6 +103,17 @@ func (c *Connection) restore(ctx context.Context) error {
 	return c.prepare(ctx, l)
 }
 
+// restoring does something and, when its stream is not there, restores that and does it once more.
+func (c *Connection) restoring(ctx context.Context, do func() error) error {
+	err := do()
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if err = c.restore(ctx); err == nil {
+			err = do()
+		}
+	}
+	return err
+}
+
 func (c *Connection) pointsConfig(l Limits) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: c.pointsStream(), Description: "Points that servegrid workers simulate", Subjects: []string{c.allPoints()},

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/servegrid/servegrid/simcore"
@@ -349,11 +348,10 @@ func (w *worker) fetchTime() time.Duration {
 // renew makes the consumer again that somebody removed.
 func (w *worker) renew(ctx context.Context) {
 	pause(ctx, leastRetry)
-	limits := Limits{AckWait: w.ackWait}.withDefaults()
-	_, err := w.conn.workersConsumer(ctx, limits)
-	if errors.Is(err, jetstream.ErrStreamNotFound) && w.conn.restore(ctx) == nil {
-		_, _ = w.conn.workersConsumer(ctx, limits) // the next request tells whether it is there
-	}
+	_ = w.conn.restoring(ctx, func() error { // the next request tells whether it is there
+		_, err := w.conn.workersConsumer(ctx, Limits{AckWait: w.ackWait}.withDefaults())
+		return err
+	})
 }
 
 // idle reports whether there was nothing to do for so long that the worker ends.
